@@ -1,0 +1,94 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: BSD-2-Clause
+"""Seeded bugs: copies of source files with known mistakes that the models must find.
+
+A model's test program is built twice from the same text: against src/, where every run must be good, and against the
+copies made here, where each seed, switched on by its number (model_seed), must make a bad run. Nothing of this is in
+src/ itself.
+
+A seed replaces a piece of source text, which must occur exactly once. When the source has changed so that it does not,
+the copy is made without that seed and the test that needs it fails (seed_expect_applied): adapt the seed here.
+
+usage: seeds.py SRC_DIR OUT_DIR
+"""
+import pathlib
+import sys
+
+# name, file, what was, what is put in its place
+SEEDS = [
+    # the port is looked at, then let go: a message pushed in between is nobody's
+    ('CHECK_BEFORE_RELEASE', 'runtime/msgport.c',
+     '	return atomic_compare_exchange_strong_explicit(&p->word, &expected, 0, memory_order_acq_rel,',
+     '	if (model_seed == SEED_CHECK_BEFORE_RELEASE) {\n'
+     '		if (msgport_has_messages(p))\n'
+     '			return false;\n'
+     '		msgport_give_with_debt(p);\n'
+     '		return true;\n'
+     '	}\n'
+     '	return atomic_compare_exchange_strong_explicit(&p->word, &expected, 0, memory_order_acq_rel,'),
+    ('PUSH_DROPS_HELD', 'runtime/msgport.c',
+     '(uintptr_t)m | (old & MSGPORT_HELD),',
+     '(uintptr_t)m | (model_seed == SEED_PUSH_DROPS_HELD ? 0 : old & MSGPORT_HELD),'),
+    # the keeper lets go before it says that it sleeps: a pusher in between finds nobody to ring
+    ('LOST_DOORBELL', 'runtime/keeper.c',
+     '	atomic_exchange_explicit(&n->keeper_asleep, true, memory_order_acq_rel);\n'
+     '	netisr_give(n);\n',
+     '	if (model_seed != SEED_LOST_DOORBELL)\n'
+     '		atomic_exchange_explicit(&n->keeper_asleep, true, memory_order_acq_rel);\n'
+     '	netisr_give(n);\n'
+     '	if (model_seed == SEED_LOST_DOORBELL)\n'
+     '		atomic_exchange_explicit(&n->keeper_asleep, true, memory_order_acq_rel);\n'),
+    # what is retired counts as passed at once
+    ('FREED_TOO_EARLY', 'runtime/publish.c',
+     '		if (r->rounds[i] == ROUND_PASSED)\n',
+     '		if (r->rounds[i] == ROUND_PASSED || model_seed == SEED_FREED_TOO_EARLY)\n'),
+    # the end of a round is a plain store: the next round's loads overtake it (this was in src/ once)
+    ('ROUND_IN_STORE_BUFFER', 'runtime/netisr.c',
+     '	rounds = atomic_fetch_add_explicit(&n->rounds, 1, memory_order_acq_rel) + 1;\n',
+     '	if (model_seed == SEED_ROUND_IN_STORE_BUFFER) {\n'
+     '		rounds = atomic_load_explicit(&n->rounds, memory_order_relaxed) + 1;\n'
+     '		atomic_store_explicit(&n->rounds, rounds, memory_order_release);\n'
+     '	} else {\n'
+     '		rounds = atomic_fetch_add_explicit(&n->rounds, 1, memory_order_acq_rel) + 1;\n'
+     '	}\n'),
+    # "no longer parked" is a plain store: the look at is_attached overtakes it (this was in src/ once)
+    ('PARKED_IN_STORE_BUFFER', 'runtime/keeper.c',
+     '	atomic_exchange_explicit(&n->is_parked, false, memory_order_seq_cst);\n',
+     '	if (model_seed == SEED_PARKED_IN_STORE_BUFFER)\n'
+     '		atomic_store_explicit(&n->is_parked, false, memory_order_release);\n'
+     '	else\n'
+     '		atomic_exchange_explicit(&n->is_parked, false, memory_order_seq_cst);\n'),
+]
+
+
+def apply(src, out):
+    missing = []
+    for path in sorted({s[1] for s in SEEDS}):
+        text = (src / path).read_text()
+        for name, file, old, new in SEEDS:
+            if file != path:
+                continue
+            if text.count(old) != 1:
+                missing.append(name)
+                continue
+            text = text.replace(old, new)
+        target = out / 'seeded' / path
+        target.parent.mkdir(parents=True, exist_ok=True)
+        target.write_text(text)
+    return missing
+
+
+def main():
+    src, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
+    missing = apply(src, out)
+    lines = ['/* Made by seeds.py. */', '#ifndef MODEL_SEEDS_H', '#define MODEL_SEEDS_H', '',
+             '#include "support/model.h"', '', 'enum {', '\tSEED_NONE,']
+    lines += [f'\tSEED_{s[0]},' for s in SEEDS]
+    lines += ['};', '', '/* Fails the test when the text that the seed replaces is not in src/ any more. */',
+              'static inline void', 'seed_expect_applied(int seed)', '{']
+    lines += [f'\tif (seed == SEED_{m})\n\t\tfail_msg("seeds.py: the text of {m} is not in src/");' for m in missing]
+    lines += ['\tif (seed == SEED_NONE)', '\t\tfail_msg("no seed");', '}', '', '#endif', '']
+    (out / 'seeds.h').write_text('\n'.join(lines))
+
+
+main()

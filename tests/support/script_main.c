@@ -1,0 +1,89 @@
+/* SPDX-License-Identifier: BSD-2-Clause */
+/*
+ * main() of every script program: runs each registered script on both wraps under cmocka. Arguments are cmocka filters
+ * ("*fin*"); a test's name is "script_name 2^32" or "script_name 2^31".
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support/script.h"
+#include "support/script_priv.h"
+
+static const struct {
+	const char *name;
+	uint32_t wrap;
+} variants[] = {
+	{ "2^32", 0 },
+	{ "2^31", UINT32_C(1) << 31 },
+};
+
+struct run {
+	unsigned script;
+	unsigned variant;
+	struct script *s;
+};
+
+static int
+set_up(void **state)
+{
+	struct run *r = *state;
+
+	r->s = NULL;
+	return 0;
+}
+
+static int
+tear_down(void **state)
+{
+	struct run *r = *state;
+
+	if (r->s != NULL)
+		script_discard(r->s);
+	r->s = NULL;
+	return 0;
+}
+
+static void
+run_one(void **state)
+{
+	struct run *r = *state;
+
+	r->s = script_begin(r->script, variants[r->variant].name, variants[r->variant].wrap);
+	script_run(r->s, r->script);
+	script_end(r->s);
+}
+
+int
+main(int argc, char **argv)
+{
+	unsigned n = script_count() * (unsigned)ARRAY_LEN(variants), i;
+	struct CMUnitTest *tests = calloc(n, sizeof(*tests));
+	struct run *runs = calloc(n, sizeof(*runs));
+	const char *group = strrchr(argv[0], '/');
+	int rc;
+
+	if (tests == NULL || runs == NULL)
+		return 1;
+	for (i = 0; i < n; i++) {
+		char name[160];
+
+		runs[i].script = i / (unsigned)ARRAY_LEN(variants);
+		runs[i].variant = i % (unsigned)ARRAY_LEN(variants);
+		snprintf(name, sizeof(name), "%s %s", script_name(runs[i].script),
+		    variants[runs[i].variant].name);
+		tests[i].name = strdup(name);
+		tests[i].test_func = run_one;
+		tests[i].setup_func = set_up;
+		tests[i].teardown_func = tear_down;
+		tests[i].initial_state = &runs[i];
+	}
+	if (argc > 1)
+		cmocka_set_test_filter(argv[1]);
+	rc = _cmocka_run_group_tests(group != NULL ? group + 1 : argv[0], tests, n, NULL, NULL);
+	for (i = 0; i < n; i++)
+		free((void *)(uintptr_t)tests[i].name);
+	free(tests);
+	free(runs);
+	return rc;
+}
