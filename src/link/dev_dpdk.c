@@ -15,9 +15,9 @@
  *
  * net_tap: its kernel side has the MAC of the port, and a host drops frames that claim to come from
  * itself, so ours differs in one bit. Its receive function is made to look by calling its signal
- * handler (dev_host.c). Its checksums of TCP are not used: it sends 0 as 0xffff, which is UDP's rule
- * (RFC 768) and a wrong TCP checksum to who compares (one segment in 65536). Nor is its TSO, which
- * rests on them; both are software there, as ours are (offload.c).
+ * handler (dev_host.c). Its checksums of TCP are not used: it sends 0 as 0xffff, which is UDP's
+ * rule (RFC 768) and a wrong TCP checksum to who compares (one segment in 65536). Nor is its TSO,
+ * which rests on them; both are software there, as ours are (offload.c).
  *
  * Queue q belongs to the holder of netisr q; everything else is set-up time.
  */

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Chunk memory. Small classes are carved from 64 KiB blocks that the depot keeps until it ends; a 64 KiB chunk is a block
- * of its own. The limit counts what is out (in rings and in netisrs' caches). The depot's lock is held for a list operation
- * or one malloc, never across a copy.
+ * Chunk memory. Small classes are carved from 64 KiB blocks that the depot keeps until it ends; a
+ * 64 KiB chunk is a block of its own. The limit counts what is out (in rings and in netisrs'
+ * caches). The depot's lock is held for a list operation or one malloc, never across a copy.
  */
 #include "runtime/chunk.h"
 
@@ -122,7 +122,8 @@ depot_put(struct chunk_depot *d, struct chunk *list)
 	while (list != NULL) {
 		struct chunk *next = atomic_load_explicit(&list->next, memory_order_relaxed);
 
-		atomic_fetch_sub_explicit(&d->used_bytes, class_bytes[list->class], memory_order_relaxed);
+		atomic_fetch_sub_explicit(&d->used_bytes, class_bytes[list->class],
+		    memory_order_relaxed);
 		push_free(d, list);
 		list = next;
 	}

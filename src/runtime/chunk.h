@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Memory of the byte rings, in three sizes. A depot per stack owns it and bounds it; each netisr keeps a small cache so
- * that its hot path takes no lock. Application threads go to the depot (they recycle their own ring's chunks first, see
- * ring.c, so a steady stream does not).
+ * Memory of the byte rings, in three sizes. A depot per stack owns it and bounds it; each netisr
+ * keeps a small cache so that its hot path takes no lock. Application threads go to the depot (they
+ * recycle their own ring's chunks first, see ring.c, so a steady stream does not).
  */
 #ifndef RUNTIME_CHUNK_H
 #define RUNTIME_CHUNK_H
@@ -48,7 +48,10 @@ struct chunk_cache {
 int chunk_depot_init(struct chunk_depot *d, uint64_t limit_bytes);
 void chunk_depot_fini(struct chunk_depot *d);
 
-/* is_netisr: keep a cache (holder only); else each call takes the depot's lock and any thread may call. */
+/*
+ * is_netisr: keep a cache (holder only); else each call takes the depot's lock and any thread may
+ * call.
+ */
 void chunk_cache_init(struct chunk_cache *c, struct chunk_depot *d, int is_netisr);
 void chunk_cache_fini(struct chunk_cache *c);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The stack's clock: TSC (calibrated against CLOCK_MONOTONIC, or CLOCK_MONOTONIC itself where the TSC is not constant),
- * or a fake one that moves only when told. Everything that waits or times out reads this clock and no other.
+ * The stack's clock: TSC (calibrated against CLOCK_MONOTONIC, or CLOCK_MONOTONIC itself where the
+ * TSC is not constant), or a fake one that moves only when told. Everything that waits or times out
+ * reads this clock and no other.
  */
 #ifndef RUNTIME_CLOCK_H
 #define RUNTIME_CLOCK_H

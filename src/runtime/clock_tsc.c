@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The real clock. Where the kernel calls the TSC constant and never stopping, reading the time is one rdtsc and a multiplication,
- * calibrated once a process against CLOCK_MONOTONIC over 10 ms (error below 100 ppm, which no timer of TCP notices); elsewhere it is
- * clock_gettime.
+ * The real clock. Where the kernel calls the TSC constant and never stopping, reading the time is
+ * one rdtsc and a multiplication, calibrated once a process against CLOCK_MONOTONIC over 10 ms
+ * (error below 100 ppm, which no timer of TCP notices); elsewhere it is clock_gettime.
  */
 #include "runtime/clock.h"
 

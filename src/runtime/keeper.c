@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Keepers: the thread that sleeps for a netisr while nobody runs it. A background thread by default; an attached application
- * thread takes its place. The keeper sleeps in epoll on the doorbell, a timerfd and the devices' descriptors.
+ * Keepers: the thread that sleeps for a netisr while nobody runs it. A background thread by
+ * default; an attached application thread takes its place. The keeper sleeps in epoll on the
+ * doorbell, a timerfd and the devices' descriptors.
  *
- * No wake-up is lost: the keeper says that it is asleep (RMW) and then lets go of the role word, which fails while a message is there; a
- * pusher that finds the word free reads "asleep" afterwards. A keeper that finds the role taken says "asleep" and tries
- * once more, since the holder looks at that word after it has let go.
+ * No wake-up is lost: the keeper says that it is asleep (RMW) and then lets go of the role word,
+ * which fails while a message is there; a pusher that finds the word free reads "asleep"
+ * afterwards. A keeper that finds the role taken says "asleep" and tries once more, since the
+ * holder looks at that word after it has let go.
  */
 #include <errno.h>
 #include <poll.h>
@@ -32,7 +34,8 @@ netisr_init_fds(struct netisr *n)
 	n->doorbell_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	n->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK);
 	n->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-	if (n->doorbell_fd < 0 || n->timer_fd < 0 || n->epoll_fd < 0 || netisr_add_fd(n, n->doorbell_fd) < 0 ||
+	if (n->doorbell_fd < 0 || n->timer_fd < 0 || n->epoll_fd < 0 ||
+	    netisr_add_fd(n, n->doorbell_fd) < 0 ||
 	    netisr_add_fd(n, n->timer_fd) < 0) {
 		int err = errno;
 
@@ -129,7 +132,8 @@ run_until_idle(struct netisr *n)
 
 	while (!atomic_load_explicit(&n->stop, memory_order_relaxed) &&
 	    !atomic_load_explicit(&n->is_attached, memory_order_relaxed)) {
-		int64_t poll_us = atomic_load_explicit(&n->stack->poll_idle_us, memory_order_relaxed);
+		int64_t poll_us = atomic_load_explicit(&n->stack->poll_idle_us,
+		    memory_order_relaxed);
 
 		if (netisr_round(n) != 0) {
 			idle_since = n->now;
@@ -152,8 +156,8 @@ park(struct netisr *n)
 	    !atomic_load_explicit(&n->stop, memory_order_acquire))
 		waitword_sleep(&n->parking, seen, UINT64_MAX);
 	/*
-	 * An RMW: the look at is_attached that follows must not overtake it. Who attaches sets that and then looks at this,
-	 * so either he waits once more or this thread parks again.
+	 * An RMW: the look at is_attached that follows must not overtake it. Who attaches sets that
+	 * and then looks at this, so either he waits once more or this thread parks again.
 	 */
 	atomic_exchange_explicit(&n->is_parked, false, memory_order_seq_cst);
 }
@@ -258,7 +262,10 @@ netisr_attach(struct netisr *n)
 		return -EDEADLK;
 	if (!atomic_compare_exchange_strong(&n->is_attached, &expected, true))
 		return -EBUSY;
-	/* the descriptors and "asleep" have one user: the background thread must be out of them first */
+	/*
+	 * the descriptors and "asleep" have one user: the background thread must be out of them
+	 * first
+	 */
 	while (n->has_keeper && !atomic_load_explicit(&n->is_parked, memory_order_acquire)) {
 		ring_unasked(n);
 		sched_yield();

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Message ports: see msgport.h for the state machine. Every transition is one read-modify-write of the word, so the
- * modification order of the word alone decides who owes progress.
+ * Message ports: see msgport.h for the state machine. Every transition is one read-modify-write of
+ * the word, so the modification order of the word alone decides who owes progress.
  */
 #include "runtime/msgport.h"
 
@@ -12,7 +12,8 @@ msgport_push(struct msgport *p, struct msg_node *m)
 
 	do {
 		m->next = (struct msg_node *)(old & ~MSGPORT_HELD);
-	} while (!atomic_compare_exchange_weak_explicit(&p->word, &old, (uintptr_t)m | (old & MSGPORT_HELD),
+	} while (!atomic_compare_exchange_weak_explicit(&p->word, &old, (uintptr_t)m |
+	    (old & MSGPORT_HELD),
 	    memory_order_acq_rel, memory_order_relaxed));
 	if (old & MSGPORT_HELD)
 		return MSGPORT_FOUND_HELD;
@@ -24,7 +25,8 @@ msgport_take(struct msgport *p)
 {
 	if (atomic_load_explicit(&p->word, memory_order_relaxed) & MSGPORT_HELD)
 		return false;
-	return (atomic_fetch_or_explicit(&p->word, MSGPORT_HELD, memory_order_acq_rel) & MSGPORT_HELD) == 0;
+	return (atomic_fetch_or_explicit(&p->word, MSGPORT_HELD,
+	    memory_order_acq_rel) & MSGPORT_HELD) == 0;
 }
 
 struct msg_node *
@@ -34,7 +36,8 @@ msgport_take_all(struct msgport *p)
 
 	if (!msgport_has_messages(p))
 		return NULL;
-	newest = (struct msg_node *)(atomic_exchange_explicit(&p->word, MSGPORT_HELD, memory_order_acq_rel) &
+	newest = (struct msg_node *)(atomic_exchange_explicit(&p->word, MSGPORT_HELD,
+	    memory_order_acq_rel) &
 	    ~MSGPORT_HELD);
 	while (newest != NULL) {
 		struct msg_node *next = newest->next;

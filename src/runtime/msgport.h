@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Message ports: one word a netisr says it all. The word is the pointer to the newest message plus a HELD bit.
+ * Message ports: one word a netisr says it all. The word is the pointer to the newest message plus
+ * a HELD bit.
  *
- *   (empty, free) --take--> (empty, HELD) --push--> (msgs, HELD) --take_all--> (empty, HELD) --give--> (empty, free)
+ *   (empty, free) --take--> (empty, HELD) --push--> (msgs, HELD) --take_all--> (empty, HELD)
+ *   --give--> (empty, free)
  *
- * push keeps the bit; the pusher that found (empty, free) owes progress: it takes the role or rings the doorbell. give
- * is a CAS (empty, HELD) -> (empty, free) and fails while a message is there, so there is no second flag to forget.
- * Messages are pushed as a LIFO and taken whole by one exchange, then reversed: never half-linked, no ABA.
- * A node may be pushed again only after the holder has unlinked it.
+ * push keeps the bit; the pusher that found (empty, free) owes progress: it takes the role or rings
+ * the doorbell. give is a CAS (empty, HELD) -> (empty, free) and fails while a message is there, so
+ * there is no second flag to forget. Messages are pushed as a LIFO and taken whole by one exchange,
+ * then reversed: never half-linked, no ABA. A node may be pushed again only after the holder has
+ * unlinked it.
  */
 #ifndef RUNTIME_MSGPORT_H
 #define RUNTIME_MSGPORT_H
@@ -61,7 +64,10 @@ struct msg_node *msgport_take_all(struct msgport *p);
 /* Holder: lets go if no message waits; false (still held) otherwise. */
 bool msgport_give(struct msgport *p);
 
-/* Holder: lets go whatever waits. The caller then owes progress as a pusher that found IDLE does: it rings the keeper. */
+/*
+ * Holder: lets go whatever waits. The caller then owes progress as a pusher that found IDLE does:
+ * it rings the keeper.
+ */
 void msgport_give_with_debt(struct msgport *p);
 
 static inline bool

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Holding a netisr and running its rounds. The role word (msgport.h) is the only lock. A round is: receive, messages, timers, one
- * action a touched flow, transmit. Whoever pushes to an idle netisr borrows it for a bounded time if he may, else rings its keeper.
+ * Holding a netisr and running its rounds. The role word (msgport.h) is the only lock. A round is:
+ * receive, messages, timers, one action a touched flow, transmit. Whoever pushes to an idle netisr
+ * borrows it for a bounded time if he may, else rings its keeper.
  */
 #include "runtime/netisr.h"
 
@@ -16,7 +17,8 @@
 #include "runtime/publish.h"
 #include "runtime/stack.h"
 
-#define GIVE_ROUNDS_MAX		64	/* rounds run for late messages before the keeper is rung instead */
+/* rounds run for late messages before the keeper is rung instead */
+#define GIVE_ROUNDS_MAX		64
 #define REAP_EVERY_ROUNDS	1024
 #define NICE_REFRESH_BORROWS	4096
 #define LONG_HOLD_US		1000
@@ -96,7 +98,10 @@ netisr_give(struct netisr *n)
 			netisr_round(n);
 		move_keepers_timer(n);
 		note_hold(n);
-		/* the identity goes first: after the word is free another thread may already be the holder */
+		/*
+		 * the identity goes first: after the word is free another thread may already be the
+		 * holder
+		 */
 		stop_being_holder();
 		if (msgport_give(&n->port))
 			return;
@@ -170,7 +175,10 @@ netisr_round(struct netisr *n)
 		if ((*l)->flush != NULL)
 			(*l)->flush(n);
 	}
-	/* an RMW: what the next round loads must not overtake it, or publish.c would free it under this holder */
+	/*
+	 * an RMW: what the next round loads must not overtake it, or publish.c would free it under
+	 * this holder
+	 */
 	rounds = atomic_fetch_add_explicit(&n->rounds, 1, memory_order_acq_rel) + 1;
 	if (rounds % REAP_EVERY_ROUNDS == 0)
 		publish_reap(s);
@@ -192,7 +200,10 @@ netisr_next_deadline(struct netisr *n)
 	return next;
 }
 
-/* A thread that the scheduler prefers less than the keeper would hold up the core while it waits for its turn. */
+/*
+ * A thread that the scheduler prefers less than the keeper would hold up the core while it waits
+ * for its turn.
+ */
 static bool
 has_keepers_priority(struct netisr *n)
 {
@@ -217,7 +228,10 @@ netisr_can_borrow(struct netisr *n)
 	    !atomic_load_explicit(&n->is_attached, memory_order_relaxed) && has_keepers_priority(n);
 }
 
-/* Holder by borrowing: runs while there is work, within the bound, then lets go; what is left is the keeper's. */
+/*
+ * Holder by borrowing: runs while there is work, within the bound, then lets go; what is left is
+ * the keeper's.
+ */
 void
 netisr_run_borrowed(struct netisr *n, struct waitword *w, uint32_t seen)
 {
@@ -322,7 +336,10 @@ netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg
 		return;
 	}
 	netisr_send(n, &c.node);
-	/* c lives on this stack: only its completion ends the wait, and not before the holder has let go of it */
+	/*
+	 * c lives on this stack: only its completion ends the wait, and not before the holder has
+	 * let go of it
+	 */
 	while (waitword_seq(&c.done) == 0)
 		wait_until(n->stack, n, &c.done, 0, TIME_NEVER, -1);
 	while (!atomic_load_explicit(&c.is_over, memory_order_acquire))

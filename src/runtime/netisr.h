@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A netisr: the owner of the flows that hash to it. It is a role, not a thread: one thread at a time holds it (attached,
- * background or borrower), and only the holder touches what hangs off it.
+ * A netisr: the owner of the flows that hash to it. It is a role, not a thread: one thread at a
+ * time holds it (attached, background or borrower), and only the holder touches what hangs off it.
  */
 #ifndef RUNTIME_NETISR_H
 #define RUNTIME_NETISR_H
@@ -35,7 +35,10 @@ struct udp_netisr;
 struct tcp_netisr;
 struct sock_netisr;
 
-/* Receive memory that a netisr may promise to its peers (DESIGN.md 3, "windows are grants"). Holder only. */
+/*
+ * Receive memory that a netisr may promise to its peers (DESIGN.md 3, "windows are grants"). Holder
+ * only.
+ */
 struct grant_budget {
 	uint64_t limit_bytes;
 	uint64_t used_bytes;
@@ -57,7 +60,8 @@ struct netisr {
 	struct chunk_cache chunks;
 	struct grant_budget rcv_budget;
 	struct rng rng;			/* jitter only, never secrets */
-	struct pkt *pkt_cache[NETISR_PKT_CACHE];	/* heap back end's; mbufs have DPDK's per-lcore cache */
+	/* heap back end's; mbufs have DPDK's per-lcore cache */
+	struct pkt *pkt_cache[NETISR_PKT_CACHE];
 	uint32_t n_pkt_cache;
 	unsigned lcore;			/* DPDK identity of the role */
 	struct time held_since;
@@ -98,7 +102,10 @@ netisr_count(struct netisr *n, enum counter c, uint64_t v)
 
 #define NETISR_COUNT(n, c) netisr_count((n), (c), 1)
 
-/* Set by eal_dpdk.c: puts DPDK's identity (lcore id) of the role on the calling thread, and takes it off again. */
+/*
+ * Set by eal_dpdk.c: puts DPDK's identity (lcore id) of the role on the calling thread, and takes
+ * it off again.
+ */
 extern void (*netisr_role_enter)(struct netisr *n);
 extern void (*netisr_role_leave)(struct netisr *n);
 
@@ -108,10 +115,16 @@ struct netisr *netisr_current(void);
 /* Holds n if it is free. A thread holds at most one; asserts that it holds none. */
 bool netisr_take(struct netisr *n);
 
-/* Lets go, after handling what came in meanwhile; moves the keeper's timer if this hold made the deadline earlier. */
+/*
+ * Lets go, after handling what came in meanwhile; moves the keeper's timer if this hold made the
+ * deadline earlier.
+ */
 void netisr_give(struct netisr *n);
 
-/* One round: receive bursts, messages, timers, roll-ups, transmit. Returns the amount of work done, 0 when idle. */
+/*
+ * One round: receive bursts, messages, timers, roll-ups, transmit. Returns the amount of work done,
+ * 0 when idle.
+ */
 unsigned netisr_round(struct netisr *n);
 
 /* Sends a message to n and sees to its progress (runs it by borrowing, or rings). Any thread. */
@@ -120,19 +133,29 @@ void netisr_send(struct netisr *n, struct msg_node *m);
 /* Wakes n's keeper if it sleeps. Any thread, signal handlers too. */
 void netisr_doorbell(struct netisr *n);
 
-/* Adds a device's receive descriptor to what the keeper sleeps on. At set-up. Returns 0 or a negative errno. */
+/*
+ * Adds a device's receive descriptor to what the keeper sleeps on. At set-up. Returns 0 or a
+ * negative errno.
+ */
 int netisr_add_fd(struct netisr *n, int fd);
 
-/* First moment at which n has something to do by itself (timers, devices that must be polled). Holder only. */
+/*
+ * First moment at which n has something to do by itself (timers, devices that must be polled).
+ * Holder only.
+ */
 struct time netisr_next_deadline(struct netisr *n);
 
 /*
- * Runs fn(arg) as the holder of n and waits for it: directly when this thread holds n, by borrowing, or by message.
- * For control operations; the caller must not hold the control mutex unless it holds n itself.
+ * Runs fn(arg) as the holder of n and waits for it: directly when this thread holds n, by
+ * borrowing, or by message. For control operations; the caller must not hold the control mutex
+ * unless it holds n itself.
  */
 void netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg);
 
-/* Attach makes the calling thread the keeper of n until detach. 0, -EBUSY (has an attached thread), -EDEADLK. */
+/*
+ * Attach makes the calling thread the keeper of n until detach. 0, -EBUSY (has an attached thread),
+ * -EDEADLK.
+ */
 int netisr_attach(struct netisr *n);
 int netisr_detach(struct netisr *n);
 

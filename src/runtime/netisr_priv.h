@@ -23,9 +23,9 @@ void netisr_release_quietly(struct netisr *n);
 void netisr_on_call(struct netisr *n, struct msg_node *m);
 
 /*
- * The keeper goes to sleep: called as holder, gives the role, sleeps until the doorbell, a device, the timer, `deadline` or
- * one of the two extra descriptors (-1: none), and returns without the role. If w is given the sleep is skipped when *w has
- * moved on from `seen`. Returns 0, or -EINTR.
+ * The keeper goes to sleep: called as holder, gives the role, sleeps until the doorbell, a device,
+ * the timer, `deadline` or one of the two extra descriptors (-1: none), and returns without the
+ * role. If w is given the sleep is skipped when *w has moved on from `seen`. Returns 0, or -EINTR.
  */
 struct nap {
 	struct waitword *w;

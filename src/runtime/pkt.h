@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A packet: one cache line of description in front of (heap) or inside the private area of (DPDK mbuf) its buffer.
+ * A packet: one cache line of description in front of (heap) or inside the private area of (DPDK
+ * mbuf) its buffer.
  *
- * Protocols see only this struct; pkt_heap.c and pkt_dpdk.c provide the memory. A packet belongs to the stack whose
- * pool it came from and is allocated and freed only while holding a netisr of that stack (the pools' caches are per
- * netisr). `data`/`len` describe this segment; a packet of several segments is linked by `seg`, and `total_len` of the
- * first one counts all of them. `next` is free for whoever queues the packet.
+ * Protocols see only this struct; pkt_heap.c and pkt_dpdk.c provide the memory. A packet belongs to
+ * the stack whose pool it came from and is allocated and freed only while holding a netisr of that
+ * stack (the pools' caches are per netisr). `data`/`len` describe this segment; a packet of several
+ * segments is linked by `seg`, and `total_len` of the first one counts all of them. `next` is free
+ * for whoever queues the packet.
  */
 #ifndef RUNTIME_PKT_H
 #define RUNTIME_PKT_H
@@ -31,10 +33,12 @@ enum pkt_flag {
 	PKT_RX_RSS_HASH = 1 << 4,	/* rss_hash is valid */
 	PKT_RX_VLAN = 1 << 5,		/* vlan_tci was stripped off the frame */
 	PKT_RX_LOOP = 1 << 6,		/* came from this stack itself: checksums need no check */
-	PKT_RX_GROUP = 1 << 7,		/* set by the link layer: the frame went to a group address */
+	/* set by the link layer: the frame went to a group address */
+	PKT_RX_GROUP = 1 << 7,
 	/* asked of devices on transmit; the link layer does in software what the device can't */
 	PKT_TX_IP_CSUM = 1 << 8,	/* IPv4 header checksum to be filled in (field is 0) */
-	PKT_TX_TCP_CSUM = 1 << 9,	/* TCP checksum to be filled in (field holds the folded pseudo-header sum) */
+	/* TCP checksum to be filled in (field holds the folded pseudo-header sum) */
+	PKT_TX_TCP_CSUM = 1 << 9,
 	PKT_TX_UDP_CSUM = 1 << 10,
 	PKT_TX_TSO = 1 << 11,		/* cut into tso_mss pieces; l2/l3/l4_len set */
 	PKT_TX_IPV6 = 1 << 12,
@@ -71,8 +75,8 @@ struct pkt_pool_ops {
 };
 
 /*
- * A packet with PKT_HEADROOM_BYTES in front, len 0 and all metadata zero; NULL when the pool is empty (the caller drops
- * with drop_pkt_nomem). Holder of n only.
+ * A packet with PKT_HEADROOM_BYTES in front, len 0 and all metadata zero; NULL when the pool is
+ * empty (the caller drops with drop_pkt_nomem). Holder of n only.
  */
 struct pkt *pkt_alloc(struct netisr *n);
 
@@ -131,14 +135,21 @@ void pkt_trim(struct netisr *n, struct pkt *p, uint32_t new_total_bytes);
 /* Copies out bytes [off, off+len) across segments; returns bytes copied. */
 uint32_t pkt_copy_out(const struct pkt *p, uint32_t off, void *dst, uint32_t len);
 
-/* A single-segment copy with headroom (metadata except rx flags included); NULL when out of packets or too long. */
+/*
+ * A single-segment copy with headroom (metadata except rx flags included); NULL when out of packets
+ * or too long.
+ */
 struct pkt *pkt_clone(struct netisr *n, const struct pkt *p);
 
-/* Heap back end: `count` packets for stack s. Returns 0 or -ENOMEM. No packet is allocated later. */
+/*
+ * Heap back end: `count` packets for stack s. Returns 0 or -ENOMEM. No packet is allocated later.
+ */
 int pkt_heap_init(struct darter_stack *s, uint32_t count);
 
-/* DPDK back end (pkt_dpdk.c): the same memory as mbufs; EAL must be up. Returns 0, or a negative errno and one line in
- * err. */
+/*
+ * DPDK back end (pkt_dpdk.c): the same memory as mbufs; EAL must be up. Returns 0, or a negative
+ * errno and one line in err.
+ */
 int pkt_dpdk_init(struct darter_stack *s, uint32_t count, char *err, size_t err_size);
 
 #endif

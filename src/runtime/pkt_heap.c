@@ -1,7 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Packets from the heap: one array made at set-up, so that everything runs without DPDK's memory (tests, simulation, loopback,
- * memory cable). Under ASan the buffers of free packets are poisoned, so a late use is seen. A free list per stack behind a lock, with a cache per netisr in front of it.
+ * Packets from the heap: one array made at set-up, so that everything runs without DPDK's memory
+ * (tests, simulation, loopback, memory cable). Under ASan the buffers of free packets are poisoned,
+ * so a late use is seen. A free list per stack behind a lock, with a cache per netisr in front of
+ * it.
  */
 #include <errno.h>
 #include <stdlib.h>

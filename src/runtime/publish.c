@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Grace periods. Retiring notes every netisr's count of ended rounds. What was retired is free when each netisr has either ended a round
- * since, or was seen without a holder since: whoever takes it later does so after the unlinking store, by the
- * read-modify-write order of the role word.
+ * Grace periods. Retiring notes every netisr's count of ended rounds. What was retired is free when
+ * each netisr has either ended a round since, or was seen without a holder since: whoever takes it
+ * later does so after the unlinking store, by the read-modify-write order of the role word.
  */
 #include "runtime/publish.h"
 
@@ -38,7 +38,8 @@ has_passed(struct darter_stack *s, struct retired *r)
 		if (r->rounds[i] == ROUND_PASSED)
 			continue;
 		if (atomic_load_explicit(&n->rounds, memory_order_acquire) != r->rounds[i] ||
-		    (atomic_fetch_or_explicit(&n->port.word, 0, memory_order_acq_rel) & MSGPORT_HELD) == 0)
+		    (atomic_fetch_or_explicit(&n->port.word, 0,
+		    memory_order_acq_rel) & MSGPORT_HELD) == 0)
 			r->rounds[i] = ROUND_PASSED;
 		else
 			all = false;
@@ -66,7 +67,8 @@ reap_locked(struct darter_stack *s)
 }
 
 void
-publish_retire(struct darter_stack *s, struct retired *r, void (*release)(struct darter_stack *s, struct retired *r))
+publish_retire(struct darter_stack *s, struct retired *r,
+    void (*release)(struct darter_stack *s, struct retired *r))
 {
 	unsigned i;
 
@@ -75,11 +77,13 @@ publish_retire(struct darter_stack *s, struct retired *r, void (*release)(struct
 	if (r->rounds == NULL)
 		abort();	/* a few bytes; nothing can be given back safely without them */
 	/*
-	 * An RMW, as a round's end is: the count must not be read before the unlinking store is seen. Either this comes first, and
-	 * the next round no longer finds r; or the round's end does, and r lives through the round that begins there.
+	 * An RMW, as a round's end is: the count must not be read before the unlinking store is
+	 * seen. Either this comes first, and the next round no longer finds r; or the round's end
+	 * does, and r lives through the round that begins there.
 	 */
 	for (i = 0; i < s->n_netisrs; i++)
-		r->rounds[i] = atomic_fetch_add_explicit(&s->netisr[i]->rounds, 0, memory_order_acq_rel);
+		r->rounds[i] = atomic_fetch_add_explicit(&s->netisr[i]->rounds, 0,
+		memory_order_acq_rel);
 	r->next = s->retired;
 	s->retired = r;
 	reap_locked(s);

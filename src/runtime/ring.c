@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Byte rings; see ring.h for who may touch what. A chunk covers positions [pos, pos + size); chunks are linked by position without
- * gaps. Growth: a ring that holds little gets a small chunk, a full one a large one, so that an idle connection costs nothing and
- * a busy one few links. A steady stream recycles: the producer puts the chunk that the reader has left behind at the front again
+ * Byte rings; see ring.h for who may touch what. A chunk covers positions [pos, pos + size); chunks
+ * are linked by position without gaps. Growth: a ring that holds little gets a small chunk, a full
+ * one a large one, so that an idle connection costs nothing and a busy one few links. A steady
+ * stream recycles: the producer puts the chunk that the reader has left behind at the front again
  * instead of asking the depot.
  */
 #include "runtime/ring.h"
@@ -183,7 +184,10 @@ tail_chunk(struct ring *r, uint32_t tail)
 	return r->cur;
 }
 
-/* Copies len readable bytes at pos, starting to look in chunk k; returns the chunk of the last byte. */
+/*
+ * Copies len readable bytes at pos, starting to look in chunk k; returns the chunk of the last
+ * byte.
+ */
 static struct chunk *
 copy_from(struct chunk *k, uint32_t pos, uint8_t *dst, uint32_t len)
 {

@@ -1,16 +1,19 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A byte ring of chunks: one producer, one consumer, any two threads. It has memory only while it holds bytes (and until
- * the next idle sweep). Positions are 32-bit and wrap; capacity is below 2^31.
+ * A byte ring of chunks: one producer, one consumer, any two threads. It has memory only while it
+ * holds bytes (and until the next idle sweep). Positions are 32-bit and wrap; capacity is below
+ * 2^31.
  *
- *   tail (consumer moves)            head (producer publishes)       bytes written ahead (out of order)
+ *   tail (consumer moves)            head (producer)        bytes written ahead (out of order)
  *     |====== readable ===============|..........####....##..............|  tail + cap
  *
- * The producer allocates, links and reclaims chunks; the consumer only moves `tail` and its own chunk cursor. A chunk is
- * reclaimed only when the tail is *past* its end, since a consumer that stands exactly at the end still holds the cursor
- * on it. The last chunk is never reclaimed but by ring_release, which needs both sides still.
+ * The producer allocates, links and reclaims chunks; the consumer only moves `tail` and its own
+ * chunk cursor. A chunk is reclaimed only when the tail is *past* its end, since a consumer that
+ * stands exactly at the end still holds the cursor on it. The last chunk is never reclaimed but by
+ * ring_release, which needs both sides still.
  *
- * A consumer that keeps bytes until they are acknowledged (TCP's sender) reads ahead of the tail with ring_copy_out.
+ * A consumer that keeps bytes until they are acknowledged (TCP's sender) reads ahead of the tail
+ * with ring_copy_out.
  */
 #ifndef RUNTIME_RING_H
 #define RUNTIME_RING_H
@@ -31,7 +34,8 @@ struct ring {
 	struct chunk *write;	/* chunk that head is in, or at the end of */
 	/* consumer's part */
 	_Atomic uint32_t tail;
-	uint32_t ahead_end;		/* end position of `ahead`: it is still there while that is not below tail */
+	/* end position of `ahead`: it is still there while that is not below tail */
+	uint32_t ahead_end;
 	struct chunk *cur;		/* chunk that holds tail, NULL before the first read */
 	struct chunk *ahead;		/* chunk last read by ring_copy_out */
 };
@@ -66,11 +70,17 @@ ring_is_empty(const struct ring *r)
 
 /* ---- producer ---- */
 
-/* Appends up to len bytes and publishes them; returns how many (less when full or out of chunks). */
+/*
+ * Appends up to len bytes and publishes them; returns how many (less when full or out of chunks).
+ */
 uint32_t ring_write(struct ring *r, struct chunk_cache *c, const void *src, uint32_t len);
 
-/* Writes at head + off without publishing. All or nothing: false when chunks ran out. off + len <= space. */
-bool ring_write_at(struct ring *r, struct chunk_cache *c, uint32_t off, const void *src, uint32_t len);
+/*
+ * Writes at head + off without publishing. All or nothing: false when chunks ran out. off + len <=
+ * space.
+ */
+bool ring_write_at(struct ring *r, struct chunk_cache *c, uint32_t off, const void *src,
+    uint32_t len);
 
 /* Publishes n_bytes that ring_write_at has put at head. */
 void ring_advance(struct ring *r, uint32_t n_bytes);
@@ -83,12 +93,18 @@ uint32_t ring_read(struct ring *r, void *dst, uint32_t len, bool peek);
 /* Consumes n_bytes (<= used) without copying. */
 void ring_discard(struct ring *r, uint32_t n_bytes);
 
-/* Copies [tail + off, +len) without consuming; off + len <= used. Sequential calls are O(1) a chunk. */
+/*
+ * Copies [tail + off, +len) without consuming; off + len <= used. Sequential calls are O(1) a
+ * chunk.
+ */
 void ring_copy_out(struct ring *r, uint32_t off, void *dst, uint32_t len);
 
 /* ---- both sides still (the caller holds both BUSY bits, or is the only user) ---- */
 
-/* Gives all memory of an empty ring back; returns false when it still holds bytes. Bytes ahead of head are lost. */
+/*
+ * Gives all memory of an empty ring back; returns false when it still holds bytes. Bytes ahead of
+ * head are lost.
+ */
 bool ring_release(struct ring *r, struct chunk_cache *c);
 
 /* Frees everything, whatever it holds. */

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Posting to a socket's owner. Only the poster that finds the op word 0 pushes the node, so a socket is in a message port at most once
- * and a message costs no memory. The holder of the owner needs no message: it handles the word at once, which keeps the fixed order of
- * operations since whatever is queued stays in the same word.
+ * Posting to a socket's owner. Only the poster that finds the op word 0 pushes the node, so a
+ * socket is in a message port at most once and a message costs no memory. The holder of the owner
+ * needs no message: it handles the word at once, which keeps the fixed order of operations since
+ * whatever is queued stays in the same word.
  */
 #include "runtime/sockhalf.h"
 
@@ -27,6 +28,7 @@ sockhalf_set_error(struct sockhalf *sh, int err)
 {
 	int32_t none = 0;
 
-	atomic_compare_exchange_strong_explicit(&sh->so_error, &none, (int32_t)err, memory_order_acq_rel,
+	atomic_compare_exchange_strong_explicit(&sh->so_error, &none, (int32_t)err,
+	    memory_order_acq_rel,
 	    memory_order_relaxed);
 }

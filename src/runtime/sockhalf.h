@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The half of a socket that the application's threads and the owning netisr share: words, rings, indexes. No fds, no
- * protocol. transport/ hangs its pcb on it; socket/ embeds it as the first member of struct sock.
+ * The half of a socket that the application's threads and the owning netisr share: words, rings,
+ * indexes. No fds, no protocol. transport/ hangs its pcb on it; socket/ embeds it as the first
+ * member of struct sock.
  *
  * Who writes what:
- *   ops       any thread ORs bits in; only the poster that found 0 pushes the node; the holder swaps it to 0
- *   user      calls in progress (pin.h-like rules below)
- *   state     the holder (and shutdown/close for their own bits): SH_* flags, what readiness is computed from
+ *   ops       any thread ORs bits in; the poster that found 0 pushes the node; the holder empties
+ *   user      calls in progress: the rules are in socket/pin.h
+ *   state     the holder (shutdown and close for their own bits): SH_* flags, what readiness is
+ *             computed from
  *   news      bumped at each event; threads sleep on it
  *   so_error  the holder sets, whoever reports it swaps it to 0
  *   rx, tx    rings: producer/consumer are the holder and the thread with RX_BUSY/TX_BUSY
@@ -35,26 +37,32 @@ enum sock_op {
 	SOCK_OP_WINDOW = 1 << 2,	/* the reader has made room */
 	SOCK_OP_OPTION = 1 << 3,	/* an option that the protocol caches has changed */
 	SOCK_OP_SHUTDOWN = 1 << 4,	/* state has SH_SHUT_WR and/or SH_SHUT_RD */
-	SOCK_OP_CLOSE = 1 << 5,		/* last: no user is left, the protocol may free it when done */
+	/* last: no user is left, the protocol may free it when done */
+	SOCK_OP_CLOSE = 1 << 5,
 };
 
 /* State bits. */
 enum sock_state {
 	SH_BOUND = 1 << 0,
 	SH_LISTENING = 1 << 1,
-	SH_CONNECTING = 1 << 2,		/* set by connect, cleared together with CONNECTED or on failure */
+	/* set by connect, cleared together with CONNECTED or on failure */
+	SH_CONNECTING = 1 << 2,
 	SH_CONNECTED = 1 << 3,		/* data may be sent */
 	SH_NAMED = 1 << 4,		/* `local` is valid (port drawn) */
 	SH_RX_EOF = 1 << 5,		/* the peer's FIN is reached: rx holds the last bytes */
 	SH_SHUT_RD = 1 << 6,		/* this side: no more reads */
 	SH_SHUT_WR = 1 << 7,		/* this side: no more writes (FIN queued behind tx) */
-	SH_DEAD = 1 << 8,		/* the connection is gone (reset, timed out, closed): nothing moves any more */
-	SH_TX_WANT = 1 << 9,		/* a writer or poller found tx full and wants SOCK_EV_OUT when there is room */
+	/* the connection is gone (reset, timed out, closed): nothing moves any more */
+	SH_DEAD = 1 << 8,
+	/* a writer or poller found tx full and wants SOCK_EV_OUT when there is room */
+	SH_TX_WANT = 1 << 9,
 	SH_WAS_RESET = 1 << 10,		/* DEAD because of an RST or an abort (HUP) */
 	SH_FIN_SENT = 1 << 11,
 };
 
-/* Events, posted by the holder through sockhalf_ops.event; the socket layer makes EPOLL* of them. */
+/*
+ * Events, posted by the holder through sockhalf_ops.event; the socket layer makes EPOLL* of them.
+ */
 enum sock_event {
 	SOCK_EV_IN = 1 << 0,		/* new bytes, datagram, connection to accept, or EOF */
 	SOCK_EV_OUT = 1 << 1,		/* room, or connected */
@@ -63,7 +71,9 @@ enum sock_event {
 	SOCK_EV_ERR = 1 << 4,
 };
 
-/* User word: the right to be *the* consumer or producer, closing, and the number of calls inside. */
+/*
+ * User word: the right to be *the* consumer or producer, closing, and the number of calls inside.
+ */
 #define USER_RX_BUSY	(UINT32_C(1) << 31)
 #define USER_TX_BUSY	(UINT32_C(1) << 30)
 #define USER_CLOSING	(UINT32_C(1) << 29)
@@ -104,13 +114,15 @@ struct sockhalf {
 	/* read-mostly */
 	struct darter_stack *stack CACHE_ALIGNED;
 	const struct ulp_ops *ulp;		/* transport/ulp.h */
-	struct netisr *_Atomic owner;		/* written once, before the first message; NULL before */
+	/* written once, before the first message; NULL before */
+	struct netisr *_Atomic owner;
 	void *_Atomic pcb;			/* the protocol's; touched by the owner only */
 	struct acceptq *_Atomic acceptq;	/* listeners */
 	struct dgramq *_Atomic dgramq;		/* datagram sockets */
 	uint8_t proto;				/* IPPROTO_TCP, IPPROTO_UDP */
 	uint8_t family;				/* AF_INET, AF_INET6 */
-	uint32_t generation;			/* bumped when the object is reused; read after the pin */
+	/* bumped when the object is reused; read after the pin */
+	uint32_t generation;
 
 	/* application → netisr */
 	_Atomic uint32_t ops CACHE_ALIGNED;
@@ -122,8 +134,10 @@ struct sockhalf {
 	_Atomic uint32_t state CACHE_ALIGNED;
 	_Atomic int32_t so_error;		/* positive errno, 0: none */
 	struct waitword news;
-	_Atomic uint32_t rx_adv;		/* rx position up to which a window is promised (TCP) */
-	_Atomic uint32_t rx_wnd_step;		/* post WINDOW when tail + cap - rx_adv reaches this many bytes */
+	/* rx position up to which a window is promised (TCP) */
+	_Atomic uint32_t rx_adv;
+	/* post WINDOW when tail + cap - rx_adv reaches this many bytes */
+	_Atomic uint32_t rx_wnd_step;
 	struct ring rx;
 
 	/* names: written before the state bit that makes them valid */
@@ -135,15 +149,28 @@ struct sockhalf {
 
 /* What the socket layer registers for the layers below. All calls hold a netisr of the stack. */
 struct sockhalf_ops {
-	/* A connected child of `listener` (options inherited), owner = n; NULL when out of memory. */
+	/*
+	 * A connected child of `listener` (options inherited), owner = n; NULL when out of memory.
+	 */
 	struct sockhalf *(*child_new)(struct netisr *n, struct sockhalf *listener);
 	/* sock_event bits: wake sleepers and epoll items. `state` and rings are already updated. */
 	void (*event)(struct sockhalf *sh, uint32_t events);
-	/* The protocol has finished with sh for good (after SOCK_OP_CLOSE, or a child never accepted). */
+	/*
+	 * Gives the memory of empty rings back unless a call is inside; the protocol has nothing
+	 * out of order in rx.
+	 */
+	void (*release_idle)(struct netisr *n, struct sockhalf *sh);
+	/*
+	 * The protocol has finished with sh for good (after SOCK_OP_CLOSE, or a child never
+	 * accepted).
+	 */
 	void (*free)(struct netisr *n, struct sockhalf *sh);
 };
 
-/* Posts op bits: directly handled when this thread holds the owner, else by message (at most one queued a socket). */
+/*
+ * Posts op bits: directly handled when this thread holds the owner, else by message (at most one
+ * queued a socket).
+ */
 void sockhalf_post(struct sockhalf *sh, uint32_t ops);
 
 static inline uint32_t

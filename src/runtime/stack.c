@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Building and taking down a stack. Order up: clock and randomness, hash and table of owners, netisrs, memory (EAL first when the
- * packets are mbufs), then each layer: its stack part, its part of every netisr. Down is the reverse, and any step that fails on
- * the way up undoes what is there.
+ * Building and taking down a stack. Order up: clock and randomness, hash and table of owners,
+ * netisrs, memory (EAL first when the packets are mbufs), then each layer: its stack part, its part
+ * of every netisr. Down is the reverse, and any step that fails on the way up undoes what is there.
  */
 #include "runtime/stack.h"
 
@@ -91,11 +91,13 @@ register_knobs(struct darter_stack *s)
 		{ .name = "net.isr.borrow", .type = KNOB_ENUM, .dflt = 1, .min = 0, .max = 2,
 		  .names = borrow_names, .value = &s->borrow,
 		  .text = "may application threads run a free netisr themselves" },
-		{ .name = "net.isr.spin_us", .type = KNOB_INT, .dflt = 20, .min = 0, .max = 50, .value = &s->spin_us,
-		  .text = "longest spin of a waiting call while its netisr is at work, microseconds" },
-		{ .name = "net.isr.poll_idle_us", .type = KNOB_INT, .dflt = 0, .min = -1, .max = 10000000,
-		  .value = &s->poll_idle_us,
-		  .text = "idle polling before a keeper or attached thread sleeps, microseconds; -1 for ever" },
+		{ .name = "net.isr.spin_us", .type = KNOB_INT, .dflt = 20, .min = 0, .max = 50,
+		  .value = &s->spin_us,
+		  .text = "longest spin of a call whose netisr is at work, microseconds" },
+		{ .name = "net.isr.poll_idle_us", .type = KNOB_INT, .dflt = 0, .min = -1,
+		  .max = 10000000, .value = &s->poll_idle_us,
+		  .text = "idle polling of a keeper or attached thread before it sleeps, "
+		      "microseconds; -1 for ever" },
 	};
 
 	return knob_register(s, knobs, ARRAY_LEN(knobs));
@@ -149,7 +151,8 @@ init_base(struct darter_stack *s, struct clock *clock, char *err, size_t err_siz
 	s->random(s, s->secret, sizeof(s->secret));
 	s->n_netisrs = s->config.netisrs;
 	if (parse_cpus(s, s->config.cpus) < 0) {
-		snprintf(err, err_size, "stack.cpus: \"%s\" is not a list of CPUs; write for example 0-1,3",
+		snprintf(err, err_size,
+		    "stack.cpus: \"%s\" is not a list of CPUs; write for example 0-1,3",
 		    s->config.cpus);
 		return -EINVAL;
 	}
@@ -161,7 +164,8 @@ init_base(struct darter_stack *s, struct clock *clock, char *err, size_t err_siz
 	if (r == 0)
 		r = register_knobs(s);
 	if (r < 0)
-		snprintf(err, err_size, "stack: cannot set up %u netisrs: %s; lower stack.netisrs or raise the limits "
+		snprintf(err, err_size,
+		"stack: cannot set up %u netisrs: %s; lower stack.netisrs or raise the limits "
 		    "on memory and open files", s->n_netisrs, strerror(-r));
 	return r;
 }
@@ -179,7 +183,8 @@ init_packets(struct darter_stack *s, char *err, size_t err_size)
 	}
 	r = pkt_heap_init(s, s->config.packets);
 	if (r < 0)
-		snprintf(err, err_size, "stack.packets: no memory for %u packets of %zu bytes; lower it",
+		snprintf(err, err_size,
+		"stack.packets: no memory for %u packets of %zu bytes; lower it",
 		    s->config.packets, sizeof(struct pkt) + PKT_HEADROOM_BYTES + PKT_ROOM_BYTES);
 	return r;
 }

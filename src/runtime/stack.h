@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * struct darter_stack: everything hangs off it. Several stacks live in one process. The layers above are known here only
- * as pointers and as tables of functions that api/ registers when it builds a stack.
+ * struct darter_stack: everything hangs off it. Several stacks live in one process. The layers
+ * above are known here only as pointers and as tables of functions that api/ registers when it
+ * builds a stack.
  */
 #ifndef RUNTIME_STACK_H
 #define RUNTIME_STACK_H
@@ -31,9 +32,9 @@ struct tcp_stack;
 struct sock_stack;
 
 /*
- * What a layer registers, lowest layer first. All functions are optional. init in order, fini in reverse order; an init
- * that fails writes one line (thing, reason, fix) to err and returns a negative errno; fini is called only for layers
- * whose init succeeded.
+ * What a layer registers, lowest layer first. All functions are optional. init in order, fini in
+ * reverse order; an init that fails writes one line (thing, reason, fix) to err and returns a
+ * negative errno; fini is called only for layers whose init succeeded.
  */
 struct layer {
 	const char *name;
@@ -41,9 +42,12 @@ struct layer {
 	void (*stack_fini)(struct darter_stack *s);
 	int (*netisr_init)(struct netisr *n, char *err, size_t err_size);
 	void (*netisr_fini)(struct netisr *n);
-	unsigned (*poll)(struct netisr *n);		/* receive a bounded burst; amount of work */
-	void (*rollup)(struct netisr *n);		/* end of round: act once per touched flow */
-	void (*flush)(struct netisr *n);		/* after all rollups: hand frames to devices */
+	/* receive a bounded burst; amount of work */
+	unsigned (*poll)(struct netisr *n);
+	/* end of round: act once per touched flow */
+	void (*rollup)(struct netisr *n);
+	/* after all rollups: hand frames to devices */
+	void (*flush)(struct netisr *n);
 	struct time (*next_deadline)(struct netisr *n);	/* beside the wheel (poll-only devices) */
 	void (*message[MSG_KINDS])(struct netisr *n, struct msg_node *m);
 };
@@ -53,10 +57,12 @@ struct layer {
 struct darter_stack {
 	struct config config;
 	struct clock clock_own;
-	struct clock *clock;		/* &clock_own, or one shared with other stacks (simulator) */
+	/* &clock_own, or one shared with other stacks (simulator) */
+	struct clock *clock;
 	struct log_sink log;
 	struct siphash_key secret[4];	/* ISN, ports, tables, cookies: OS entropy or seed */
-	void (*random)(struct darter_stack *s, void *buf, size_t len);	/* cryptographic unless seeded */
+	/* cryptographic unless seeded */
+	void (*random)(struct darter_stack *s, void *buf, size_t len);
 	uint64_t seed_state;
 
 	/* law 1: the owner of a tuple */
@@ -70,7 +76,8 @@ struct darter_stack {
 	uint16_t keeper_cpu[NETISR_MAX];
 
 	const struct layer *const *layers;	/* NULL-terminated */
-	void (*on_message[MSG_KINDS])(struct netisr *n, struct msg_node *m);	/* from the layers */
+	/* from the layers */
+	void (*on_message[MSG_KINDS])(struct netisr *n, struct msg_node *m);
 	const struct pkt_pool_ops *pkt_ops;
 	void *pkt_priv;
 	struct chunk_depot depot;
@@ -81,11 +88,15 @@ struct darter_stack {
 	struct retired *retired;
 	struct knob_list knobs;
 	_Atomic int64_t borrow;		/* net.isr.borrow */
-	_Atomic int64_t spin_us;	/* net.isr.spin_us: bound of the adaptive spin before a sleep */
-	_Atomic int64_t poll_idle_us;	/* net.isr.poll_idle_us: keepers poll this long before they sleep; -1 for ever */
+	/* net.isr.spin_us: bound of the adaptive spin before a sleep */
+	_Atomic int64_t spin_us;
+	/* net.isr.poll_idle_us: keepers poll this long before they sleep; -1 for ever */
+	_Atomic int64_t poll_idle_us;
 	_Atomic bool closing;
-	bool is_manual;			/* no threads: the owner takes netisrs and runs rounds itself */
-	pid_t pid;			/* of the process that made it: a forked child has no stack */
+	/* no threads: the owner takes netisrs and runs rounds itself */
+	bool is_manual;
+	/* of the process that made it: a forked child has no stack */
+	pid_t pid;
 
 	struct link_stack *link;
 	struct inet_stack *inet;
@@ -97,10 +108,12 @@ struct darter_stack {
 };
 
 /*
- * Makes a stack from a checked configuration. `clock` NULL: its own TSC clock. On failure NULL, with *ret_err negative and
- * err one line. The layers table must outlive the stack. Threads are not started: netisr_start_keepers does.
+ * Makes a stack from a checked configuration. `clock` NULL: its own TSC clock. On failure NULL,
+ * with *ret_err negative and err one line. The layers table must outlive the stack. Threads are not
+ * started: netisr_start_keepers does.
  */
-struct darter_stack *stack_new(const struct config *cfg, const struct layer *const *layers, struct clock *clock,
+struct darter_stack *stack_new(const struct config *cfg, const struct layer *const *layers,
+    struct clock *clock,
     const struct log_sink *log, int *ret_err, char *err, size_t err_size);
 
 /* Stops threads, then undoes everything. No other thread may be inside the stack. */

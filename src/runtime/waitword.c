@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting. wait_until is the only place where a call of an application sleeps; what it does meanwhile depends on who calls:
- * an attached thread runs its netisr and naps in it; any other thread borrows a free netisr for a bounded time, spins shortly while
- * somebody on another CPU is at work for it, and then sleeps on the word.
+ * Waiting. wait_until is the only place where a call of an application sleeps; what it does
+ * meanwhile depends on who calls: an attached thread runs its netisr and naps in it; any other
+ * thread borrows a free netisr for a bounded time, spins shortly while somebody on another CPU is
+ * at work for it, and then sleeps on the word.
  *
- * A thread that must also watch descriptors sleeps in poll instead of the futex. It hangs its `napper` on the word (one slot; a
- * second such thread on the same word polls every millisecond) and is woken through an eventfd of its own. The waker takes
- * the napper off before it writes, so the sleeper knows whether a write is still to come.
+ * A thread that must also watch descriptors sleeps in poll instead of the futex. It hangs its
+ * `napper` on the word (one slot; a second such thread on the same word polls every millisecond)
+ * and is woken through an eventfd of its own. The waker takes the napper off before it writes, so
+ * the sleeper knows whether a write is still to come.
  */
 #include "runtime/waitword.h"
 
@@ -54,7 +56,10 @@ napper_key_new(void)
 	pthread_key_create(&napper_key, napper_free);
 }
 
-/* The calling thread's napper, NULL when descriptors or memory ran out (the caller then naps briefly). */
+/*
+ * The calling thread's napper, NULL when descriptors or memory ran out (the caller then naps
+ * briefly).
+ */
 static struct napper *
 napper_own(void)
 {
@@ -90,7 +95,8 @@ waitword_post(struct waitword *w)
 	if (atomic_load_explicit(&w->sleepers, memory_order_seq_cst) != 0)
 		futex(&w->seq, FUTEX_WAKE, INT_MAX, NULL);
 	if (atomic_load_explicit(&w->napper, memory_order_seq_cst) != NULL) {
-		struct napper *np = atomic_exchange_explicit(&w->napper, NULL, memory_order_acq_rel);
+		struct napper *np = atomic_exchange_explicit(&w->napper, NULL,
+		    memory_order_acq_rel);
 		uint64_t one = 1;
 		ssize_t ignored = np == NULL ? 0 : write(np->fd, &one, sizeof(one));
 
@@ -151,7 +157,8 @@ napper_take_off(struct waitword *w, struct napper *np)
 	uint64_t v;
 	ssize_t ignored;
 
-	if (!atomic_compare_exchange_strong_explicit(&w->napper, &expected, NULL, memory_order_acq_rel,
+	if (!atomic_compare_exchange_strong_explicit(&w->napper, &expected, NULL,
+	    memory_order_acq_rel,
 	    memory_order_relaxed)) {
 		/* the waker has it and will write */
 		struct pollfd fd = { .fd = np->fd, .events = POLLIN };
@@ -175,7 +182,8 @@ sleep_bound_us(struct darter_stack *s, struct time deadline)
 
 /* Sleeps in poll on extra_fd. 0 or -EINTR; *ret_ready tells that extra_fd is readable. */
 static int
-poll_sleep(struct darter_stack *s, struct waitword *w, uint32_t seen, struct time deadline, int extra_fd,
+poll_sleep(struct darter_stack *s, struct waitword *w, uint32_t seen, struct time deadline,
+    int extra_fd,
     bool *ret_ready)
 {
 	struct napper *np = napper_hang(w);
@@ -209,7 +217,8 @@ is_readable(int fd)
 
 /* The attached thread naps in its netisr. */
 static int
-nap_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time deadline, int extra_fd)
+nap_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time deadline,
+    int extra_fd)
 {
 	struct napper *np = napper_hang(w);
 	struct nap nap = { .w = w, .seen = seen, .deadline = deadline, .extra_fd = extra_fd,
@@ -227,13 +236,15 @@ nap_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time de
 }
 
 static int
-wait_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time deadline, int extra_fd)
+wait_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time deadline,
+    int extra_fd)
 {
 	struct time idle_since = n->now;
 	unsigned idle_rounds = 0;
 
 	for (;;) {
-		int64_t poll_us = atomic_load_explicit(&n->stack->poll_idle_us, memory_order_relaxed);
+		int64_t poll_us = atomic_load_explicit(&n->stack->poll_idle_us,
+		    memory_order_relaxed);
 		unsigned work = netisr_round(n);
 		int err;
 
@@ -295,7 +306,10 @@ somebody_works(struct darter_stack *s, struct netisr *owner)
 	return false;
 }
 
-/* Spins while another CPU holds the netisr that must answer. The bound adapts to whether spinning has paid lately. */
+/*
+ * Spins while another CPU holds the netisr that must answer. The bound adapts to whether spinning
+ * has paid lately.
+ */
 static bool
 spin(struct darter_stack *s, struct netisr *owner, struct waitword *w, uint32_t seen)
 {

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hierarchical timing wheel; see wheel.h. `tick` is the next tick of the lowest level to be looked at. A timer hangs in the level whose
- * span covers its distance; when the lowest level enters a new block of 256 ticks the matching slot of the level above is
- * dealt out again (cascade). A bitmap a level says which slots hold timers, so that idle time is skipped by blocks and the
- * next deadline is found without a walk.
+ * Hierarchical timing wheel; see wheel.h. `tick` is the next tick of the lowest level to be looked
+ * at. A timer hangs in the level whose span covers its distance; when the lowest level enters a new
+ * block of 256 ticks the matching slot of the level above is dealt out again (cascade). A bitmap a
+ * level says which slots hold timers, so that idle time is skipped by blocks and the next deadline
+ * is found without a walk.
  */
 #include "runtime/wheel.h"
 
@@ -100,7 +101,10 @@ timer_disarm(struct wheel *w, struct timer *t)
 		unlink_timer(w, t);
 }
 
-/* Takes the timers of a slot off the wheel onto *list, where timer_disarm still finds its way by pprev. */
+/*
+ * Takes the timers of a slot off the wheel onto *list, where timer_disarm still finds its way by
+ * pprev.
+ */
 static void
 detach_slot(struct wheel *w, unsigned level, unsigned slot, struct timer **list)
 {
@@ -128,7 +132,10 @@ cascade(struct wheel *w, unsigned level)
 	}
 }
 
-/* Fires the slot of one tick; what was lazily moved goes back into the wheel. Returns callbacks made. */
+/*
+ * Fires the slot of one tick; what was lazily moved goes back into the wheel. Returns callbacks
+ * made.
+ */
 static unsigned
 fire_tick(struct wheel *w, struct netisr *n, struct time now, unsigned budget)
 {
@@ -194,7 +201,9 @@ wheel_advance(struct wheel *w, struct netisr *n, struct time now, unsigned budge
 	return fired;
 }
 
-/* Distance from slot `from` to the first occupied one, going round; WHEEL_SLOTS when there is none. */
+/*
+ * Distance from slot `from` to the first occupied one, going round; WHEEL_SLOTS when there is none.
+ */
 static unsigned
 first_occupied(const uint64_t bits[WHEEL_SLOTS / 64], unsigned from)
 {
@@ -227,7 +236,10 @@ wheel_next(const struct wheel *w)
 		return TIME_NEVER;
 	for (level = 0; level < WHEEL_LEVELS; level++) {
 		unsigned shift = SLOT_BITS * level;
-		/* the slot of this level that is dealt out next: the current one only if it is not yet begun */
+		/*
+		 * the slot of this level that is dealt out next: the current one only if it is not
+		 * yet begun
+		 */
 		uint64_t unit = (w->tick + (UINT64_C(1) << shift) - 1) >> shift;
 		unsigned d = first_occupied(w->occupied[level], (unsigned)unit & SLOT_MASK);
 

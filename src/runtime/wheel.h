@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Hierarchical timing wheel, one a netisr (Varghese & Lauck 1987, scheme 7). Four levels of 256 slots; the lowest slot
- * is 64 us wide, so the levels span 16 ms, 4.2 s, 18 min and 76 h. Arm and disarm are O(1). A timer never fires early;
- * it fires at most one slot of the lowest level late. Re-arming to a later moment only writes the new deadline: the timer
- * is put where it belongs when its old slot comes up (lazy re-arm, as a TCP timer moves with every ACK).
+ * Hierarchical timing wheel, one a netisr (Varghese & Lauck 1987, scheme 7). Four levels of 256
+ * slots; the lowest slot is 64 us wide, so the levels span 16 ms, 4.2 s, 18 min and 76 h. Arm and
+ * disarm are O(1). A timer never fires early; it fires at most one slot of the lowest level late.
+ * Re-arming to a later moment only writes the new deadline: the timer is put where it belongs when
+ * its old slot comes up (lazy re-arm, as a TCP timer moves with every ACK).
  *
- * Holder of the netisr only. A timer's callback may arm, disarm or free any timer, its own included.
+ * Holder of the netisr only. A timer's callback may arm, disarm or free any timer, its own
+ * included.
  */
 #ifndef RUNTIME_WHEEL_H
 #define RUNTIME_WHEEL_H
@@ -58,13 +60,19 @@ timer_is_armed(const struct timer *t)
 /* Arms or moves t. A deadline in the past fires in the next wheel_advance. */
 void timer_arm(struct wheel *w, struct timer *t, struct time deadline);
 
-/* Stops t; harmless when it is not armed. Must be called before the memory of an armed timer goes away. */
+/*
+ * Stops t; harmless when it is not armed. Must be called before the memory of an armed timer goes
+ * away.
+ */
 void timer_disarm(struct wheel *w, struct timer *t);
 
 /* Fires what is due, at most `budget` callbacks; returns how many fired. */
 unsigned wheel_advance(struct wheel *w, struct netisr *n, struct time now, unsigned budget);
 
-/* A moment not later than the first deadline (the start of its slot); TIME_NEVER when nothing is armed. */
+/*
+ * A moment not later than the first deadline (the start of its slot); TIME_NEVER when nothing is
+ * armed.
+ */
 struct time wheel_next(const struct wheel *w);
 
 #endif

@@ -81,3 +81,22 @@ pin_close(_Atomic uint32_t *user)
 	assert(!(old & USER_CLOSING));
 	(void)old;
 }
+
+bool
+pin_grab_idle(_Atomic uint32_t *user, uint32_t bits)
+{
+	uint32_t nobody = 0;
+
+	return atomic_compare_exchange_strong_explicit(user, &nobody, bits, memory_order_acq_rel,
+	    memory_order_relaxed);
+}
+
+bool
+pin_drop_idle(_Atomic uint32_t *user, uint32_t bits)
+{
+	uint32_t old = atomic_fetch_and_explicit(user, ~(bits | USER_WAITERS),
+	    memory_order_acq_rel);
+
+	assert((old & bits) == bits);
+	return (old & USER_WAITERS) != 0;
+}

@@ -49,6 +49,16 @@ enum pin_left pin_give(_Atomic uint32_t *user, uint32_t bits);
 enum pin_left pin_leave(_Atomic uint32_t *user, uint32_t bits);
 
 /*
+ * For the owning netisr's holder, who never waits: takes bits of an object with nobody inside,
+ * without counting as a user, so that a close in between ends without him (what the closer then
+ * posts, the holder handles after he has dropped the bits). False when somebody is inside or it is
+ * closing.
+ */
+bool pin_grab_idle(_Atomic uint32_t *user, uint32_t bits);
+/* True: post the waitword, somebody waits for a bit. */
+bool pin_drop_idle(_Atomic uint32_t *user, uint32_t bits);
+
+/*
  * Enters as the one who closes; once in the object's life. The caller then leaves as anybody does.
  */
 void pin_close(_Atomic uint32_t *user);

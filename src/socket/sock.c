@@ -30,6 +30,10 @@
 #define BIT_SPINS	64	/* looks at a BUSY bit before sleeping on it: its holder copies */
 #define BUSIER_BY	16u	/* more connections than another: a netisr is the busier one */
 
+/* An idle connection: pcb (384), socket, an epoll item, its descriptor, a place in a hash table. */
+STATIC_ASSERT(384 + sizeof(struct sock) + sizeof(struct evq_item) + sizeof(struct fd_entry) + 24 <=
+    1024, "an idle connection takes a kilobyte at most");
+
 enum initport {
 	INITPORT_NEAR,
 	INITPORT_RANDOM,
@@ -247,9 +251,27 @@ on_free(struct netisr *n, struct sockhalf *sh)
 		pool_put(s->sock, so);
 }
 
+static void
+release_idle(struct netisr *n, struct sockhalf *sh)
+{
+	const uint32_t both = USER_RX_BUSY | USER_TX_BUSY;
+
+	/*
+	 * The holder does not count as a user: were it the last one out of a socket that is closed
+	 * meanwhile, it would close it in the middle of the protocol's sweep.
+	 */
+	if (!pin_grab_idle(&sh->user, both))
+		return;
+	ring_release(&sh->tx, &n->chunks);
+	ring_release(&sh->rx, &n->chunks);
+	if (pin_drop_idle(&sh->user, both))
+		waitword_post(&sh->news);
+}
+
 static const struct sockhalf_ops half_ops = {
 	.child_new = child_new,
 	.event = on_event,
+	.release_idle = release_idle,
 	.free = on_free,
 };
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Hands a socket's message to its transport. The op word is emptied first: what is posted from here on makes a new message. */
+/*
+ * Hands a socket's message to its transport. The op word is emptied first: what is posted from here
+ * on makes a new message.
+ */
 #include "transport/ulp.h"
 
 #include "runtime/sockhalf.h"

@@ -77,12 +77,14 @@ def test(l):
     refused('bad address', [TAP, 'port.t.addr=10.0.0.400/24'],
             ['[port.t] addr', 'expected', '10.0.0.400'])
     refused('unknown knob', ['sysctl.net.isr.borow=1'], ['net.isr.borow', 'net.isr.borrow'])
-    refused('knob out of range', ['sysctl.net.isr.spin_us=100000'], ['net.isr.spin_us', '0 to 50'])
+    refused('knob out of range', ['sysctl.net.isr.spin_us=100000'],
+            ['net.isr.spin_us', '0 to 50'])
     refused('no device', ['port.t.mtu=1500'], ['[port.t] device', 'missing', 'set'])
     refused('unknown driver', ['port.t.device=net_nosuch0'], ['net_nosuch0', 'no driver'])
     refused('missing interface', ['port.t.device=net_af_packet0,iface=nosuch0'],
             ['[port.t]', 'no interface nosuch0', 'ip link'])
-    refused('missing card', ['port.t.device=ffff:ff:1f.7'], ['ffff:ff:1f.7', 'no such PCI', 'lspci'])
+    refused('missing card', ['port.t.device=ffff:ff:1f.7'],
+            ['ffff:ff:1f.7', 'no such PCI', 'lspci'])
     refused('driver argument', ['port.t.device=net_tap0,interface=x'], ['interface', 'iface'])
     refused('packets too few', [TAP, 'stack.packets=300'], ['packets', '300', '384'])
     refused('mtu too large', [TAP, 'port.t.mtu=9000'], ['[port.t]', 'mtu'])

@@ -58,6 +58,67 @@ SEEDS = [
      '		atomic_store_explicit(&n->is_parked, false, memory_order_release);\n'
      '	else\n'
      '		atomic_exchange_explicit(&n->is_parked, false, memory_order_seq_cst);\n'),
+    # the poster looks for sleepers before it makes news: who falls asleep in between is not woken
+    ('POST_LOOKS_FIRST', 'runtime/waitword.c',
+     '	atomic_fetch_add_explicit(&w->seq, 1, memory_order_seq_cst);\n',
+     '	if (model_seed == SEED_POST_LOOKS_FIRST &&\n'
+     '	    atomic_load_explicit(&w->sleepers, memory_order_seq_cst) == 0) {\n'
+     '		atomic_fetch_add_explicit(&w->seq, 1, memory_order_seq_cst);\n'
+     '		return;\n'
+     '	}\n'
+     '	atomic_fetch_add_explicit(&w->seq, 1, memory_order_seq_cst);\n'),
+    # the napper hangs on the word, but the word is not looked at again
+    ('POLL_WITHOUT_SECOND_LOOK', 'runtime/waitword.c',
+     '	if (atomic_load_explicit(&w->seq, memory_order_seq_cst) == seen) {\n'
+     '		r = ppoll(',
+     '	if (model_seed == SEED_POLL_WITHOUT_SECOND_LOOK ||\n'
+     '	    atomic_load_explicit(&w->seq, memory_order_seq_cst) == seen) {\n'
+     '		r = ppoll('),
+    # the handler acts first and then clears the word: an op posted in between is lost
+    ('OPS_CLEARED_AFTER', 'transport/ulp.c',
+     '	uint32_t ops = atomic_exchange_explicit(&sh->ops, 0, memory_order_acq_rel);\n'
+     '\n'
+     '	if (ops != 0)\n'
+     '		sh->ulp->ops(n, sh, ops);\n',
+     '	uint32_t ops = model_seed == SEED_OPS_CLEARED_AFTER ?\n'
+     '	    atomic_load_explicit(&sh->ops, memory_order_acquire) :\n'
+     '	    atomic_exchange_explicit(&sh->ops, 0, memory_order_acq_rel);\n'
+     '\n'
+     '	if (ops != 0)\n'
+     '		sh->ulp->ops(n, sh, ops);\n'
+     '	if (model_seed == SEED_OPS_CLEARED_AFTER)\n'
+     '		atomic_exchange_explicit(&sh->ops, 0, memory_order_acq_rel);\n'),
+    # every poster pushes the node
+    ('NODE_PUSHED_TWICE', 'runtime/sockhalf.c',
+     '	if (atomic_fetch_or_explicit(&sh->ops, ops, memory_order_acq_rel) != 0)\n',
+     '	if (atomic_fetch_or_explicit(&sh->ops, ops, memory_order_acq_rel) != 0 &&\n'
+     '	    model_seed != SEED_NODE_PUSHED_TWICE)\n'),
+    # close sets CLOSING and counts itself in two steps: a leaver in between is the last one too
+    ('CLOSE_WITHOUT_COUNT', 'socket/pin.c',
+     '	uint32_t old = atomic_fetch_add_explicit(user, USER_CLOSING + 1, memory_order_acq_rel);\n',
+     '	uint32_t old;\n'
+     '\n'
+     '	if (model_seed == SEED_CLOSE_WITHOUT_COUNT)\n'
+     '		old = atomic_fetch_or_explicit(user, USER_CLOSING, memory_order_acq_rel);\n'
+     '	old = atomic_fetch_add_explicit(user,\n'
+     '	    model_seed == SEED_CLOSE_WITHOUT_COUNT ? 1 : USER_CLOSING + 1, memory_order_acq_rel);\n'
+     '	if (model_seed == SEED_CLOSE_WITHOUT_COUNT)\n'
+     '		old = 0;\n'),
+    # looks whether it may come in, and then comes in: CLOSING may be set in between
+    ('LOOK_THEN_PIN', 'socket/pin.c',
+     '		if (likely(atomic_compare_exchange_weak_explicit(user, &old, (old + 1) | bits,\n',
+     '		if (model_seed == SEED_LOOK_THEN_PIN) {\n'
+     '			atomic_fetch_add_explicit(user, bits + 1, memory_order_acq_rel);\n'
+     '			return 0;\n'
+     '		}\n'
+     '		if (likely(atomic_compare_exchange_weak_explicit(user, &old, (old + 1) | bits,\n'),
+    # the entry and the generation are not compared after the pin
+    ('PIN_WITHOUT_SECOND_LOOK', 'socket/sock.c',
+     'likely(err == 0) && likely(is_still(e, word, so))',
+     'likely(err == 0) && (model_seed == SEED_PIN_WITHOUT_SECOND_LOOK || is_still(e, word, so))'),
+    ('WAIT_NOT_ANNOUNCED', 'socket/pin.c',
+     'is_taken ? old | USER_WAITERS : old | bits;',
+     'is_taken ? (model_seed == SEED_WAIT_NOT_ANNOUNCED ? old : old | USER_WAITERS) : old | bits;'),
 ]
 
 

@@ -70,7 +70,7 @@ world_reset(const struct layer *const *layers)
 }
 
 /* Nobody holds, nothing waits, nobody sleeps past what is armed. */
-static void
+static UNUSED void
 world_is_at_rest(void)
 {
 	unsigned i;

@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which acknowledgments count, and which segments are in the window (RFC 9293 3.10.7.4 first, fifth; RFC 5961 5.2). */
+/*
+ * Which acknowledgments count, and which segments are in the window (RFC 9293 3.10.7.4 first,
+ * fifth; RFC 5961 5.2).
+ */
 #include "support/script.h"
 
-/* RFC 9293 3.10.7.4, fifth: "if the ACK acks something not yet sent … send an ACK, drop the segment" (case S17 h) */
+/*
+ * RFC 9293 3.10.7.4, fifth: "if the ACK acks something not yet sent … send an ACK, drop the
+ * segment" (case S17 h)
+ */
 SCRIPT(ack_of_data_never_sent_is_answered_and_dropped)
 {
 	established(s);
@@ -30,7 +36,10 @@ SCRIPT(ack_older_than_any_window_is_challenged)
 	app_reads_nothing(s);
 }
 
-/* RFC 9293 3.10.7.4, fifth: "if the ACK is a duplicate, it can be ignored", and data with it is good */
+/*
+ * RFC 9293 3.10.7.4, fifth: "if the ACK is a duplicate, it can be ignored", and data with it is
+ * good
+ */
 SCRIPT(old_ack_with_new_data_delivers_the_data)
 {
 	established(s);
@@ -56,7 +65,9 @@ SCRIPT(partial_ack_frees_what_it_covers)
 	assert_int_equal(script_queued_out(s), 0);
 }
 
-/* RFC 9293 3.10.7.4 table 6, RCV.WND > 0: the last byte inside is taken, the first outside is not */
+/*
+ * RFC 9293 3.10.7.4 table 6, RCV.WND > 0: the last byte inside is taken, the first outside is not
+ */
 SCRIPT(data_at_the_right_edge_is_cut_to_the_window)
 {
 	int64_t edge;
@@ -131,7 +142,10 @@ SCRIPT(segments_far_outside_are_dropped)
 	app_reads_nothing(s);
 }
 
-/* RFC 9293 3.10.7.4, fifth: window update rules SND.WL1, SND.WL2: an old segment does not shrink the window */
+/*
+ * RFC 9293 3.10.7.4, fifth: window update rules SND.WL1, SND.WL2: an old segment does not shrink
+ * the window
+ */
 SCRIPT(old_segment_does_not_change_the_send_window)
 {
 	struct tcp_conn_info i;
@@ -149,7 +163,10 @@ SCRIPT(old_segment_does_not_change_the_send_window)
 	stack_sends_anything(s);
 }
 
-/* RFC 9293 3.10.7.4, table 6, RCV.WND = 0: only a segment without data at RCV.NXT is acceptable; its ACK counts */
+/*
+ * RFC 9293 3.10.7.4, table 6, RCV.WND = 0: only a segment without data at RCV.NXT is acceptable;
+ * its ACK counts
+ */
 SCRIPT(ack_at_a_closed_window_counts)
 {
 	established(s, .rcvbuf = 4096);

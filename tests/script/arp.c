@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ARP (RFC 826, RFC 5227; RFC 1122 2.3.2; neighbour states of RFC 4861 7.3). The harness answers nothing here. */
+/*
+ * ARP (RFC 826, RFC 5227; RFC 1122 2.3.2; neighbour states of RFC 4861 7.3). The harness answers
+ * nothing here.
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -46,7 +49,10 @@ SCRIPT(packet_waits_for_resolution)
 	stack_sends_udp(s, .dport = 5000, .len = 20);
 }
 
-/* RFC 1122 2.3.2.1: at most one request a second; given up after a few, the packets dropped and counted */
+/*
+ * RFC 1122 2.3.2.1: at most one request a second; given up after a few, the packets dropped and
+ * counted
+ */
 SCRIPT(unanswered_requests_are_repeated_and_given_up)
 {
 	unsigned sent = 1;
@@ -107,12 +113,14 @@ SCRIPT(unsolicited_reply_makes_no_entry)
 	stack_sends_udp(s, .dport = 5000, .len = 10);
 }
 
-/* RFC 5227 2.4: somebody else claims our address: counted, and no reply to a mere claim of theirs */
+/*
+ * RFC 5227 2.4: somebody else claims our address: counted, and no reply to a mere claim of theirs
+ */
 SCRIPT(address_conflict_is_counted)
 {
 	s->ts.auto_arp = false;
-	peer_sends_arp(s, .op = ARP_OP_REQUEST, .sender_ip = TEST_STACK_IP, .target_ip = TEST_STACK_IP,
-	    .sender_host = 9);
+	peer_sends_arp(s, .op = ARP_OP_REQUEST, .sender_ip = TEST_STACK_IP,
+	    .target_ip = TEST_STACK_IP, .sender_host = 9);
 	counter_is(s, "arp_addr_conflicts", 1);
 	wire_dev_clear(s->ts.wire);	/* a defence is allowed (RFC 5227 2.4 b) */
 }
@@ -151,7 +159,10 @@ SCRIPT(connect_resolves_its_peer_first)
 	stack_sends(s, ACK(1));
 }
 
-/* A connect to a neighbour that does not exist fails: EHOSTUNREACH, or the SYN timeout at the latest */
+/*
+ * A connect to a neighbour that does not exist fails: EHOSTUNREACH, or the SYN timeout at the
+ * latest
+ */
 SCRIPT(connect_to_an_absent_neighbour_fails)
 {
 	struct wire_frame *f;
@@ -180,7 +191,8 @@ SCRIPT(stale_neighbour_is_confirmed_by_a_request)
 		free(f);
 	app_udp_sends(s, TEST_PEER_IP, 5000, 10);
 	advance_ms(s, 20000);
-	assert_true(script_counter(s, "neigh_probes_sent") + script_counter(s, "arp_requests_sent") >= 2);
+	assert_true(
+	    script_counter(s, "neigh_probes_sent") + script_counter(s, "arp_requests_sent") >= 2);
 	while ((f = stack_sent_frame(s)) != NULL)
 		free(f);
 }

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Closing from either side, FIN in every state (RFC 9293 3.6, 3.10.4, 3.10.7.4 fifth and eighth; case S21). */
+/*
+ * Closing from either side, FIN in every state (RFC 9293 3.6, 3.10.4, 3.10.7.4 fifth and eighth;
+ * case S21).
+ */
 #include "support/script.h"
 
 /* RFC 9293 figure 12: ESTABLISHED, FIN-WAIT-1, FIN-WAIT-2, TIME-WAIT, CLOSED after 2 MSL */

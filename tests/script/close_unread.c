@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* close() with unread data, data after close(), SO_LINGER (RFC 9293 3.6.1 SHLD-3, RFC 2525 2.17; cases S22, S12 e, f). */
+/*
+ * close() with unread data, data after close(), SO_LINGER (RFC 9293 3.6.1 SHLD-3, RFC 2525 2.17;
+ * cases S22, S12 e, f).
+ */
 #include "support/script.h"
 
 /* Case S22 a: RST at once, no FIN, no TIME-WAIT */
@@ -64,7 +67,10 @@ SCRIPT(data_after_acknowledged_close_resets)
 	state_is(s, TCP_CLOSED);
 }
 
-/* Case S22 f: after shutdown(SHUT_RD) data is taken and thrown away, as on Linux; end of file is read */
+/*
+ * Case S22 f: after shutdown(SHUT_RD) data is taken and thrown away, as on Linux; end of file is
+ * read
+ */
 SCRIPT(data_after_shutdown_for_reading_resets_nothing)
 {
 	established(s);
@@ -108,7 +114,10 @@ SCRIPT(linger_does_not_block_a_nonblocking_close)
 	state_is(s, TCP_TIME_WAIT);
 }
 
-/* Case S22 b: only data beyond a hole: unread in no sense of the queue; an orderly close or a reset, nothing hangs */
+/*
+ * Case S22 b: only data beyond a hole: unread in no sense of the queue; an orderly close or a
+ * reset, nothing hangs
+ */
 SCRIPT(close_with_data_beyond_a_hole_ends)
 {
 	struct seg got;

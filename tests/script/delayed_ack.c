@@ -109,7 +109,10 @@ SCRIPT(segment_that_fills_a_gap_is_acknowledged_at_once)
 	app_reads(s, 400);
 }
 
-/* Peer without SACK: every segment out of order gets its own duplicate ACK, though all came in one burst */
+/*
+ * Peer without SACK: every segment out of order gets its own duplicate ACK, though all came in one
+ * burst
+ */
 SCRIPT(three_segments_out_of_order_in_one_burst_get_three_duplicate_acks)
 {
 	established(s);

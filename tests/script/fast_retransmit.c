@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Loss repaired by duplicate ACKs (RFC 5681 3.2, RFC 6582; RFC 2018 and RFC 6675 where SACK is agreed; case S24). */
+/*
+ * Loss repaired by duplicate ACKs (RFC 5681 3.2, RFC 6582; RFC 2018 and RFC 6675 where SACK is
+ * agreed; case S24).
+ */
 #include "support/script.h"
 
 /* Sends `segs` segments of 1000 bytes, all in flight. */
@@ -97,7 +100,10 @@ SCRIPT(recovery_halves_the_window)
 	assert_in_range(i.cwnd_bytes, 1000, 8000);
 }
 
-/* RFC 5681 3.2 step 4, 5: each further duplicate ACK lets a segment out once half the flight has been heard of */
+/*
+ * RFC 5681 3.2 step 4, 5: each further duplicate ACK lets a segment out once half the flight has
+ * been heard of
+ */
 SCRIPT(duplicate_acks_inflate_the_window)
 {
 	unsigned sent;
@@ -184,7 +190,8 @@ SCRIPT(broken_sack_blocks_do_no_harm)
 	peer_sends(s, ACK(1001, .sack = SACK(4001, 3001)));
 	stack_sends_anything(s);
 	peer_sends(s, ACK(1001, .sack = SACK(2001, 12001)));
-	peer_sends(s, ACK(1001, .opts = BYTES(1, 5, 2, 1)), ACK(1001, .opts = BYTES(5, 9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)));
+	peer_sends(s, ACK(1001, .opts = BYTES(1, 5, 2, 1)),
+	    ACK(1001, .opts = BYTES(5, 9, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1)));
 	peer_sends(s, ACK(1001, .opts = BYTES(1, 1, 5, 42)));
 	advance_ms(s, 1);
 	stack_sends_anything(s);
@@ -194,7 +201,10 @@ SCRIPT(broken_sack_blocks_do_no_harm)
 	assert_int_equal(script_queued_out(s), 0);
 }
 
-/* Case S24 e; RFC 2018 8: what was SACKed is kept until it is acknowledged, and sent again after a timeout */
+/*
+ * Case S24 e; RFC 2018 8: what was SACKed is kept until it is acknowledged, and sent again after a
+ * timeout
+ */
 SCRIPT(reneged_data_is_sent_again_after_timeout)
 {
 	int64_t top = 0;
@@ -238,7 +248,8 @@ SCRIPT(many_tiny_sack_blocks_do_no_harm)
 	established(s, .mss = 1000, .cwnd_segs = 10, .sack = true);
 	fly(s, 10);
 	for (i = 0; i < 500; i++)
-		peer_sends(s, ACK(1, .sack = SACK(1001 + 7 * i, 1002 + 7 * i, 5001 + 3 * i, 5002 + 3 * i)));
+		peer_sends(s,
+		    ACK(1, .sack = SACK(1001 + 7 * i, 1002 + 7 * i, 5001 + 3 * i, 5002 + 3 * i)));
 	stack_sends_anything(s);
 	peer_sends(s, ACK(10001));
 	stack_silent_ms(s, 2000);

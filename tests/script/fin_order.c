@@ -99,7 +99,10 @@ SCRIPT(fin_beyond_the_window_is_dropped)
 	app_reads_nothing(s);
 }
 
-/* Case S20 g: window 0, FIN out of order: dropped; at RCV.NXT it is taken, since it needs no room (tcp_check.c says so) */
+/*
+ * Case S20 g: window 0, FIN out of order: dropped; at RCV.NXT it is taken, since it needs no room
+ * (tcp_check.c says so)
+ */
 SCRIPT(fin_at_a_closed_window)
 {
 	int64_t full;

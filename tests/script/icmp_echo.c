@@ -36,7 +36,10 @@ SCRIPT(unknown_icmp_type_is_dropped)
 	stack_silent(s);
 }
 
-/* RFC 1122 3.2.2.2, 3.2.2: an unknown protocol is told by Protocol Unreachable, or not at all; never twice */
+/*
+ * RFC 1122 3.2.2.2, 3.2.2: an unknown protocol is told by Protocol Unreachable, or not at all;
+ * never twice
+ */
 SCRIPT(unknown_protocol_gets_one_answer_at_most)
 {
 	uint8_t frame[128] = { 0 };
@@ -52,6 +55,7 @@ SCRIPT(unknown_protocol_gets_one_answer_at_most)
 /* RFC 1122 3.2.2: no error about an error */
 SCRIPT(error_about_an_error_is_never_sent)
 {
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .lport = 9, .fport = 9);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .lport = 9, .fport = 9);
 	stack_silent(s);
 }

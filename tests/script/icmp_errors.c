@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* ICMP errors about TCP, path MTU (RFC 1122 4.2.3.9, RFC 5461, RFC 5927, RFC 1191; case S28 a, b, c, h). */
+/*
+ * ICMP errors about TCP, path MTU (RFC 1122 4.2.3.9, RFC 5461, RFC 5927, RFC 1191; case S28 a, b,
+ * c, h).
+ */
 #include "support/script.h"
 #include "wire/icmp4.h"
 
@@ -20,7 +23,10 @@ SCRIPT(port_unreachable_refuses_a_connect)
 	state_is(s, TCP_CLOSED);
 }
 
-/* Case S28 a: soft ones: at once as most stacks do, or remembered and told at the timeout; never success, never a hang */
+/*
+ * Case S28 a: soft ones: at once as most stacks do, or remembered and told at the timeout; never
+ * success, never a hang
+ */
 static void
 soft_error_while_connecting(struct script *s, int type, int code)
 {
@@ -88,7 +94,10 @@ SCRIPT(soft_errors_do_not_abort)
 	stack_silent_ms(s, 2000);
 }
 
-/* Case S28 b: hard codes on an established connection: soft as RFC 5461 has it, at the least when not in flight */
+/*
+ * Case S28 b: hard codes on an established connection: soft as RFC 5461 has it, at the least when
+ * not in flight
+ */
 SCRIPT(stale_hard_error_does_not_abort)
 {
 	established(s);
@@ -107,7 +116,8 @@ SCRIPT(needfrag_resends_at_once_in_smaller_segments)
 	established(s, .nodelay = true);
 	app_writes(s, 1460);
 	stack_sends(s, DATA(1, 1461));
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 1400, .seq = 1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 1400, .seq = 1);
 	stack_sends(s, DATA(1, 1361));
 	stack_sends_anything(s);
 	peer_sends(s, ACK(1461));
@@ -124,7 +134,8 @@ SCRIPT(needfrag_of_zero_takes_a_plateau)
 	established(s, .nodelay = true);
 	app_writes(s, 1460);
 	stack_sends(s, DATA(1, 1461));
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 0, .seq = 1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 0, .seq = 1);
 	got = script_take(s, 300);
 	assert_int_equal(got.seq, 1);
 	assert_in_range(got.len, 200, 1459);
@@ -140,9 +151,11 @@ SCRIPT(needfrag_that_makes_no_sense_is_ignored)
 	assert_true(script_conn_info(s, &before));
 	app_writes(s, 1460);
 	stack_sends(s, DATA(1, 1461));
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 9000, .seq = 1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 9000, .seq = 1);
 	stack_silent(s);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 1000, .seq = 90000);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 1000, .seq = 90000);
 	stack_silent(s);
 	assert_true(script_conn_info(s, &after));
 	assert_int_equal(before.mss, after.mss);
@@ -154,9 +167,12 @@ SCRIPT(needfrag_below_the_minimum_starts_no_storm)
 	established(s);
 	app_writes(s, 1460);
 	stack_sends(s, DATA(1, 1461));
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 20, .seq = 1);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 68, .seq = 1);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 67, .seq = 1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 20, .seq = 1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 68, .seq = 1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_NEEDFRAG, .mtu = 67, .seq = 1);
 	assert_in_range(stack_sends_anything(s), 0, 60);
 	state_is(s, TCP_ESTABLISHED);
 	peer_sends(s, ACK(1461));
@@ -167,9 +183,12 @@ SCRIPT(needfrag_below_the_minimum_starts_no_storm)
 SCRIPT(useless_quotes_are_dropped)
 {
 	syn_sent(s);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .quote_bytes = 7);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .quote_bytes = -1);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .bad_csum = true);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .quote_bytes = 7);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .quote_bytes = -1);
+	peer_sends_icmp(
+	    s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .bad_csum = true);
 	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0,
 	    .inner_src = TEST_THIRD_IP);
 	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .seq = 0, .lport = 1);

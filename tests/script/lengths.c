@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Length fields that disagree, and wrong checksums (RFC 791, RFC 894, RFC 1122 3.2.1; cases S26, S27). */
+/*
+ * Length fields that disagree, and wrong checksums (RFC 791, RFC 894, RFC 1122 3.2.1; cases S26,
+ * S27).
+ */
 #include <stdlib.h>
 #include <string.h>
 
@@ -37,7 +40,8 @@ SCRIPT(trailing_bytes_of_an_ack_are_no_data)
 SCRIPT(lying_ip_lengths_are_dropped)
 {
 	established(s);
-	peer_sends(s, DATA(1, 11, .ip_total = 1500), DATA(1, 11, .ip_total = 19), DATA(1, 11, .ip_total = 0));
+	peer_sends(s, DATA(1, 11, .ip_total = 1500), DATA(1, 11, .ip_total = 19),
+	    DATA(1, 11, .ip_total = 0));
 	peer_sends(s, DATA(1, 11, .ip_hlen_words = 4), DATA(1, 11, .ip_hlen_words = 0));
 	peer_sends(s, ACK(1, .ip_hlen_words = 15));
 	stack_silent_ms(s, 200);
@@ -81,7 +85,8 @@ SCRIPT(ip_options_are_skipped)
 SCRIPT(bad_ip_options_are_dropped)
 {
 	established(s);
-	peer_sends(s, DATA(1, 11, .ip_opts = BYTES(0x5e, 0, 1, 1)), DATA(1, 11, .ip_opts = BYTES(0x5e, 1, 1, 1)));
+	peer_sends(s, DATA(1, 11, .ip_opts = BYTES(0x5e, 0, 1, 1)),
+	    DATA(1, 11, .ip_opts = BYTES(0x5e, 1, 1, 1)));
 	peer_sends(s, DATA(1, 11, .ip_opts = BYTES(0x83, 7, 4, 192, 0, 2, 3, 0)));
 	advance_ms(s, 100);
 	wire_dev_clear(s->ts.wire);	/* a Parameter Problem is allowed */
@@ -184,7 +189,10 @@ SCRIPT(full_transmit_ring_delays_and_loses_nothing)
 	stack_silent_ms(s, 3000);
 }
 
-/* Case S27 f: a reader that does not read holds its window's worth and no more; then everything comes back */
+/*
+ * Case S27 f: a reader that does not read holds its window's worth and no more; then everything
+ * comes back
+ */
 SCRIPT(unread_data_is_bounded_by_the_window)
 {
 	established(s, .rcvbuf = 16384);
@@ -204,7 +212,10 @@ SCRIPT(unread_data_is_bounded_by_the_window)
 	stack_sends_anything(s);
 }
 
-/* Few packets and none of them leaves: the pool runs dry, and all goes on when the device takes packets again */
+/*
+ * Few packets and none of them leaves: the pool runs dry, and all goes on when the device takes
+ * packets again
+ */
 SCRIPT_ON(small_packet_pool_recovers, .packets = 256)
 {
 	unsigned i;

@@ -38,8 +38,8 @@ SCRIPT(accept_returns_connections_in_order)
 }
 
 /*
- * Case S07 a: a full accept queue never resets a client that got our SYN-ACK; the last ACK is ignored and the
- * handshake ends when there is room.
+ * Case S07 a: a full accept queue never resets a client that got our SYN-ACK; the last ACK is
+ * ignored and the handshake ends when there is room.
  */
 SCRIPT(full_accept_queue_makes_the_handshake_wait)
 {
@@ -73,7 +73,9 @@ SCRIPT(full_accept_queue_makes_the_handshake_wait)
 	assert_int_equal(script_counter(s, "tcp_resets_sent"), 0);
 }
 
-/* Case S07 d: one client's repeated SYNs are one half-open entry, each answered with the same ISS */
+/*
+ * Case S07 d: one client's repeated SYNs are one half-open entry, each answered with the same ISS
+ */
 SCRIPT(repeated_syns_are_one_half_open_connection)
 {
 	uint32_t pcbs, half_open, timewait;
@@ -118,7 +120,10 @@ SCRIPT_ON(syn_flood_lets_honest_clients_in, .sysctls = { "net.inet.tcp.max_synq=
 	assert_int_equal(half_open, 0);
 }
 
-/* Case S12 a: reset between handshake and accept: accept still returns it, its use says ECONNRESET (as on Linux) */
+/*
+ * Case S12 a: reset between handshake and accept: accept still returns it, its use says ECONNRESET
+ * (as on Linux)
+ */
 SCRIPT(accept_returns_a_connection_that_was_reset)
 {
 	app_listens(s);
@@ -224,13 +229,17 @@ SCRIPT(accepted_connection_outlives_the_listener)
 	stack_acks(s, 101);
 }
 
-/* Case S13 l, m; RFC 9293 3.9.2.3 MUST-57, MUST-63: sources and destinations that may not open anything */
+/*
+ * Case S13 l, m; RFC 9293 3.9.2.3 MUST-57, MUST-63: sources and destinations that may not open
+ * anything
+ */
 SCRIPT(syn_from_or_to_an_impossible_address_is_ignored)
 {
 	static const uint32_t bad_src[] = {
 		0, 0x7f000001, 0xe0000001, 0xffffffff, TEST_STACK_IP, TEST_NET_BROADCAST_IP,
 	};
-	static const uint32_t bad_dst[] = { TEST_NET_BROADCAST_IP, 0xe0000001, 0xffffffff, TEST_THIRD_IP };
+	static const uint32_t bad_dst[] = { TEST_NET_BROADCAST_IP, 0xe0000001, 0xffffffff,
+		TEST_THIRD_IP };
 	unsigned i;
 
 	app_listens(s);

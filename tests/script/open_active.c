@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* SYN-SENT: how the application opens a connection (RFC 9293 3.10.1, 3.10.7.3; cases S17 g, S23 f, S30). */
+/*
+ * SYN-SENT: how the application opens a connection (RFC 9293 3.10.1, 3.10.7.3; cases S17 g, S23 f,
+ * S30).
+ */
 #include "support/script.h"
 
 /* RFC 9293 3.10.1: <SEQ=ISS><CTL=SYN> */
@@ -18,7 +21,10 @@ SCRIPT(isn_of_active_open_is_just_below_the_wrap)
 	assert_in_range(s->c->iss, s->isn_base - 50, s->isn_base + 50);
 }
 
-/* RFC 9293 3.10.7.3, fourth: SYN and ACK of ours: <SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>, ESTABLISHED (case S30 b) */
+/*
+ * RFC 9293 3.10.7.3, fourth: SYN and ACK of ours: <SEQ=SND.NXT><ACK=RCV.NXT><CTL=ACK>, ESTABLISHED
+ * (case S30 b)
+ */
 SCRIPT(syn_ack_establishes_and_is_acknowledged)
 {
 	app_connects(s);
@@ -103,7 +109,10 @@ SCRIPT(rst_with_our_ack_refuses_the_connection)
 	app_write_fails(s, EPIPE);
 }
 
-/* Case S17 g: other resets are dropped (RFC 5961 3.2, "SYN-SENT: the RST is acceptable if the ACK field is") */
+/*
+ * Case S17 g: other resets are dropped (RFC 5961 3.2, "SYN-SENT: the RST is acceptable if the ACK
+ * field is")
+ */
 SCRIPT(rst_with_wrong_or_no_ack_in_syn_sent_is_dropped)
 {
 	app_connects(s);
@@ -129,7 +138,10 @@ SCRIPT(syn_is_repeated_with_backoff)
 	stack_silent_ms(s, 20000);
 }
 
-/* Case S30 d; RFC 9293 3.8.3: given up after R2, here two repetitions: ETIMEDOUT 1 + 2 + 4 s after the start */
+/*
+ * Case S30 d; RFC 9293 3.8.3: given up after R2, here two repetitions: ETIMEDOUT 1 + 2 + 4 s after
+ * the start
+ */
 SCRIPT(unanswered_syn_times_out)
 {
 	s->c->fd = script_socket(&s->ts, SOCK_STREAM);
@@ -170,7 +182,8 @@ SCRIPT(refused_socket_connects_again)
 	s->c->iss_known = false;
 	s->c->snd_nxt = 0;
 	s->c->rcv_nxt = 0;
-	app_connect_gives(s, ECONNABORTED);	/* Linux ends the failed attempt with this once SO_ERROR is read */
+	app_connect_gives(
+	    s, ECONNABORTED); /* Linux ends the failed attempt with this once SO_ERROR is read */
 	app_connect_gives(s, EINPROGRESS);
 	stack_sends(s, SYN());
 	peer_sends(s, SYNACK());
@@ -178,7 +191,10 @@ SCRIPT(refused_socket_connects_again)
 	app_polls(s, POLLOUT);
 }
 
-/* Case S30 f; RFC 9293 3.10.4: close in SYN-SENT deletes the connection; the late SYN-ACK finds nothing */
+/*
+ * Case S30 f; RFC 9293 3.10.4: close in SYN-SENT deletes the connection; the late SYN-ACK finds
+ * nothing
+ */
 SCRIPT(close_while_connecting_resets_the_late_syn_ack)
 {
 	app_connects(s);
@@ -190,7 +206,10 @@ SCRIPT(close_while_connecting_resets_the_late_syn_ack)
 	stack_sends(s, RST(1));
 }
 
-/* RFC 9293 3.10.7.4, fourth: the SYN-ACK comes again since our ACK was lost: challenge ACK, which is that ACK */
+/*
+ * RFC 9293 3.10.7.4, fourth: the SYN-ACK comes again since our ACK was lost: challenge ACK, which
+ * is that ACK
+ */
 SCRIPT(repeated_syn_ack_is_acknowledged_again)
 {
 	established(s, .active = true);
@@ -215,7 +234,10 @@ SCRIPT(data_on_a_syn_ack_is_read_once)
 	stack_sends_anything(s);
 }
 
-/* What was written while… no: writes before the handshake ends are refused; the first one after it goes at once. */
+/*
+ * What was written while… no: writes before the handshake ends are refused; the first one after it
+ * goes at once.
+ */
 SCRIPT(write_after_connect_carries_data_from_one)
 {
 	established(s, .active = true);
@@ -238,13 +260,18 @@ SCRIPT(connect_to_broadcast_fails)
 	s->place = HERE;
 	int fd = script_socket(&s->ts, SOCK_STREAM);
 
-	assert_int_not_equal(script_connect_on(&s->ts, fd, 0, TEST_NET_BROADCAST_IP, 80), EINPROGRESS);
-	assert_int_not_equal(script_connect_on(&s->ts, fd, 0, UINT32_C(0xe0000001), 80), EINPROGRESS);
+	assert_int_not_equal(
+	    script_connect_on(&s->ts, fd, 0, TEST_NET_BROADCAST_IP, 80), EINPROGRESS);
+	assert_int_not_equal(
+	    script_connect_on(&s->ts, fd, 0, UINT32_C(0xe0000001), 80), EINPROGRESS);
 	stack_silent(s);
 	script_close_fd(&s->ts, fd);
 }
 
-/* Case S10 on one's own: see open_simultaneous.c. Case S04 g: the port picker never makes a connection to itself. */
+/*
+ * Case S10 on one's own: see open_simultaneous.c. Case S04 g: the port picker never makes a
+ * connection to itself.
+ */
 SCRIPT(send_and_receive_on_an_unconnected_socket_fail)
 {
 	s->c->fd = script_socket(&s->ts, SOCK_STREAM);

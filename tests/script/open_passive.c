@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* LISTEN and SYN-RECEIVED: how a connection is opened by the peer (RFC 9293 3.10.7.2, 3.10.7.4; cases S11, S07). */
+/*
+ * LISTEN and SYN-RECEIVED: how a connection is opened by the peer (RFC 9293 3.10.7.2, 3.10.7.4;
+ * cases S11, S07).
+ */
 #include "support/script.h"
 
 /* RFC 9293 3.10.7.2, third: "send <SEQ=ISS><ACK=RCV.NXT><CTL=SYN,ACK>", state SYN-RECEIVED */
@@ -12,7 +15,10 @@ SCRIPT(syn_to_listener_is_answered_with_syn_ack)
 	app_accept_fails(s, EAGAIN);
 }
 
-/* The harness's own promise: the ISN really sits below the wrap (RFC 6528's clock is what moves it there). */
+/*
+ * The harness's own promise: the ISN really sits below the wrap (RFC 6528's clock is what moves it
+ * there).
+ */
 SCRIPT(isn_of_passive_open_is_just_below_the_wrap)
 {
 	app_listens(s);
@@ -134,7 +140,9 @@ SCRIPT(repeated_syn_is_answered_with_the_same_syn_ack)
 	state_is(s, TCP_ESTABLISHED);
 }
 
-/* RFC 9293 3.10.7.4, second, SYN-RECEIVED: a passive open returns to LISTEN, the user need not know */
+/*
+ * RFC 9293 3.10.7.4, second, SYN-RECEIVED: a passive open returns to LISTEN, the user need not know
+ */
 SCRIPT(rst_in_syn_received_returns_to_listen)
 {
 	app_listens(s);
@@ -151,7 +159,10 @@ SCRIPT(rst_in_syn_received_returns_to_listen)
 	app_accepts(s);
 }
 
-/* RFC 9293 3.10.7.4, fifth, SYN-RECEIVED: an ACK out of range is answered with <SEQ=SEG.ACK><CTL=RST> */
+/*
+ * RFC 9293 3.10.7.4, fifth, SYN-RECEIVED: an ACK out of range is answered with
+ * <SEQ=SEG.ACK><CTL=RST>
+ */
 SCRIPT(bad_ack_in_syn_received_is_reset_and_the_entry_stays)
 {
 	app_listens(s);
@@ -188,7 +199,10 @@ SCRIPT(data_after_a_lost_handshake_ack_establishes)
 	stack_acks(s, 201);
 }
 
-/* Case S11 e; RFC 9293 3.10.7.4, eighth: a FIN in SYN-RECEIVED leads to CLOSE-WAIT once the ACK has established */
+/*
+ * Case S11 e; RFC 9293 3.10.7.4, eighth: a FIN in SYN-RECEIVED leads to CLOSE-WAIT once the ACK has
+ * established
+ */
 SCRIPT(fin_on_the_handshake_ack_is_end_of_file)
 {
 	app_listens(s);
@@ -201,7 +215,10 @@ SCRIPT(fin_on_the_handshake_ack_is_end_of_file)
 	app_reads_eof(s);
 }
 
-/* Case S11 d; RFC 9293 3.10.7.2: data on a SYN reaches the application exactly once, whichever part was acknowledged */
+/*
+ * Case S11 d; RFC 9293 3.10.7.2: data on a SYN reaches the application exactly once, whichever part
+ * was acknowledged
+ */
 SCRIPT(data_on_a_syn_is_read_once)
 {
 	app_listens(s);
@@ -217,7 +234,10 @@ SCRIPT(data_on_a_syn_is_read_once)
 	stack_acks(s, 75);
 }
 
-/* Case S11 b: what the application writes right after accept starts at 1 and rides on no repeated SYN-ACK */
+/*
+ * Case S11 b: what the application writes right after accept starts at 1 and rides on no repeated
+ * SYN-ACK
+ */
 SCRIPT(first_write_after_accept_starts_at_one)
 {
 	app_listens(s);

@@ -57,7 +57,9 @@ SCRIPT(crossing_syns_agree_on_options)
 	stack_sends(s, DATA(1, 525), DATA(525, 1001));	/* 536 less 12 of timestamps */
 }
 
-/* Case S10 d; RFC 9293 3.10.7.4 second, SYN-RECEIVED of an active open: refused, not back to LISTEN */
+/*
+ * Case S10 d; RFC 9293 3.10.7.4 second, SYN-RECEIVED of an active open: refused, not back to LISTEN
+ */
 SCRIPT(rst_after_crossing_syns_refuses)
 {
 	app_connects(s);
@@ -97,7 +99,10 @@ SCRIPT(syn_ack_of_simultaneous_open_is_repeated)
 	stack_silent_ms(s, 5000);
 }
 
-/* RFC 9293 3.10.4: close in SYN-RECEIVED sends a FIN once it is established; nothing is queued: at once */
+/*
+ * RFC 9293 3.10.4: close in SYN-RECEIVED sends a FIN once it is established; nothing is queued: at
+ * once
+ */
 SCRIPT(close_in_syn_received_sends_fin)
 {
 	app_connects(s);

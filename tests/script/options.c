@@ -113,7 +113,9 @@ SCRIPT(window_scale_off_a_syn_is_ignored)
 	assert_int_equal(i.snd_wnd_bytes, 2000);
 }
 
-/* Case S14 a, d: without scaling a large buffer is told as 65535 at most, never as its low 16 bits */
+/*
+ * Case S14 a, d: without scaling a large buffer is told as 65535 at most, never as its low 16 bits
+ */
 SCRIPT(large_buffer_without_scaling_is_told_as_65535)
 {
 	s->place = HERE;
@@ -144,14 +146,19 @@ SCRIPT(unknown_options_are_skipped)
 	stack_sends(s, DATA(1, 1461), DATA(1461, 1501));
 }
 
-/* Case S13 a-d; RFC 9293 3.1 MUST-7: impossible lengths end nothing but the option walk, or the segment */
+/*
+ * Case S13 a-d; RFC 9293 3.1 MUST-7: impossible lengths end nothing but the option walk, or the
+ * segment
+ */
 SCRIPT(impossible_option_lengths_do_no_harm)
 {
 	unsigned i;
 
 	app_listens(s);
-	peer_sends(s, SYN(.opts = BYTES(1, 2, 0, 0)), SYN(.opts = BYTES(0x50, 0, 0, 0), .sport = 41001));
-	peer_sends(s, SYN(.opts = BYTES(1, 1, 1, 8), .sport = 41002), SYN(.opts = BYTES(8, 10, 0, 0), .sport = 41003));
+	peer_sends(
+	    s, SYN(.opts = BYTES(1, 2, 0, 0)), SYN(.opts = BYTES(0x50, 0, 0, 0), .sport = 41001));
+	peer_sends(s, SYN(.opts = BYTES(1, 1, 1, 8), .sport = 41002),
+	    SYN(.opts = BYTES(8, 10, 0, 0), .sport = 41003));
 	wire_dev_clear(s->ts.wire);
 	for (i = 1; i < 3; i++) {
 		use_conn(s, i);
@@ -161,7 +168,8 @@ SCRIPT(impossible_option_lengths_do_no_harm)
 		app_accepts(s);
 	}
 	/* the same on an established connection: nothing breaks */
-	peer_sends(s, DATA(1, 11, .opts = BYTES(1, 1, 1, 8)), DATA(1, 11, .opts = BYTES(5, 0, 0, 0)));
+	peer_sends(
+	    s, DATA(1, 11, .opts = BYTES(1, 1, 1, 8)), DATA(1, 11, .opts = BYTES(5, 0, 0, 0)));
 	stack_sends_anything(s);
 	peer_sends(s, DATA(1, 11));
 	advance_ms(s, 100);
@@ -173,7 +181,8 @@ SCRIPT(impossible_option_lengths_do_no_harm)
 SCRIPT(lying_data_offset_is_dropped)
 {
 	app_listens(s);
-	peer_sends(s, SYN(.hlen_bytes = 16), SYN(.hlen_bytes = 0), SYN(.hlen_bytes = 60, .opts = BYTES(1, 1, 1, 1)));
+	peer_sends(s, SYN(.hlen_bytes = 16), SYN(.hlen_bytes = 0),
+	    SYN(.hlen_bytes = 60, .opts = BYTES(1, 1, 1, 1)));
 	stack_silent(s);
 	counter_is(s, "drop_tcp_hlen", 3);
 	peer_sends(s, SYN());
@@ -195,7 +204,8 @@ SCRIPT(senseless_flags_to_a_listener_start_no_war)
 {
 	app_listens(s);
 	peer_sends(s, SEG(.flags = TH_SYN | TH_RST, .seq = 0), SEG(.flags = 0, .seq = 0),
-	    SEG(.flags = TH_FIN | TH_SYN | TH_RST | TH_ACK | TH_URG | TH_ECE | TH_CWR, .seq = 0, .push = 1));
+	    SEG(.flags = TH_FIN | TH_SYN | TH_RST | TH_ACK | TH_URG | TH_ECE | TH_CWR, .seq = 0,
+		.push = 1));
 	stack_silent(s);
 	peer_sends(s, SEG(.flags = TH_SYN | TH_FIN, .seq = 0));
 	assert_in_range(stack_sends_anything(s), 0, 1);
@@ -238,7 +248,9 @@ SCRIPT(urgent_data_stays_in_line)
 	stack_acks(s, 11);
 }
 
-/* Case S13 n: random options, fixed seed, on SYNs and on a connection: both still work afterwards */
+/*
+ * Case S13 n: random options, fixed seed, on SYNs and on a connection: both still work afterwards
+ */
 SCRIPT(random_options_do_no_harm)
 {
 	struct seg_bytes junk;

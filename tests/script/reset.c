@@ -1,8 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Which resets are believed, in every state (RFC 9293 3.5.3, 3.10.7.4 second; RFC 5961 3.2; case S17). */
+/*
+ * Which resets are believed, in every state (RFC 9293 3.5.3, 3.10.7.4 second; RFC 5961 3.2; case
+ * S17).
+ */
 #include "support/script.h"
 
-/* Case S17 a; RFC 5961 3.2: "if the RST bit is set and the sequence number exactly matches": reset, no answer */
+/*
+ * Case S17 a; RFC 5961 3.2: "if the RST bit is set and the sequence number exactly matches": reset,
+ * no answer
+ */
 SCRIPT(exact_rst_resets_the_connection)
 {
 	established(s);
@@ -55,7 +61,9 @@ SCRIPT_ON(challenge_acks_are_limited, .sysctls = { "net.inet.tcp.challenge_per_s
 	state_is(s, TCP_ESTABLISHED);
 }
 
-/* Case S17 e: the peer answers our challenge with the number it names: one exchange, then the end */
+/*
+ * Case S17 e: the peer answers our challenge with the number it names: one exchange, then the end
+ */
 SCRIPT(challenged_peer_resets_exactly)
 {
 	established(s);
@@ -86,7 +94,10 @@ SCRIPT(ack_of_a_rst_does_not_matter)
 	state_is(s, TCP_CLOSED);
 }
 
-/* The exact number moves with what was received; bytes that had come are read before the error (as on Linux) */
+/*
+ * The exact number moves with what was received; bytes that had come are read before the error (as
+ * on Linux)
+ */
 SCRIPT(rst_moves_with_received_data)
 {
 	established(s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The retransmission timer (RFC 6298, RFC 9293 3.8.1 to 3.8.3, Karn; case S23). The smallest RTO is 200 ms. */
+/*
+ * The retransmission timer (RFC 6298, RFC 9293 3.8.1 to 3.8.3, Karn; case S23). The smallest RTO is
+ * 200 ms.
+ */
 #include "support/script.h"
 
 /* RFC 6298 2.3, 2.4: RTT 0 in the script: the minimum */
@@ -88,7 +91,10 @@ SCRIPT(timer_stops_when_all_is_acknowledged)
 	stack_silent_ms(s, 60000);
 }
 
-/* Case S23 a; RFC 5681 3.1, 4.3: ten lost segments: one timeout, then slow start without further ones */
+/*
+ * Case S23 a; RFC 5681 3.1, 4.3: ten lost segments: one timeout, then slow start without further
+ * ones
+ */
 SCRIPT(lost_flight_costs_one_timeout)
 {
 	int64_t acked = 1;
@@ -143,18 +149,25 @@ SCRIPT(retransmitted_segment_gives_no_sample)
 	assert_int_equal(before.srtt_us, after.srtt_us);
 }
 
-/* RFC 6298 5 (note), case S23 b: the backed-off RTO stays until new data is acknowledged without retransmission */
+/*
+ * RFC 6298 5 (note), case S23 b: the backed-off RTO stays until new data is acknowledged without
+ * retransmission
+ */
 SCRIPT(backed_off_rto_stays_after_an_ambiguous_ack)
 {
 	established(s, .mss = 1000);
 	app_writes(s, 100);
 	stack_sends(s, DATA(1, 101));
-	stack_sends(s, DATA(1, 101, .after_ms = 200, .tol_ms = 3), DATA(1, 101, .after_ms = 400, .tol_ms = 10));
+	stack_sends(s, DATA(1, 101, .after_ms = 200, .tol_ms = 3),
+	    DATA(1, 101, .after_ms = 400, .tol_ms = 10));
 	stack_sends(s, DATA(1, 101, .after_ms = 800, .tol_ms = 20));
 	peer_sends(s, ACK(101));
 	app_writes(s, 100);
 	stack_sends(s, DATA(101, 201));
-	/* kept, or computed afresh since the ACK was of new data (RFC 6298 5.7 leaves both): never below the minimum */
+	/*
+	 * kept, or computed afresh since the ACK was of new data (RFC 6298 5.7 leaves both): never
+	 * below the minimum
+	 */
 	stack_silent_ms(s, 195);
 	peer_sends(s, ACK(201));
 	stack_silent_ms(s, 5000);

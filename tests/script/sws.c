@@ -89,7 +89,10 @@ SCRIPT(corked_data_leaves_after_200_ms)
 	stack_sends(s, DATA(1, 301, .after_ms = 200, .tol_ms = 10));
 }
 
-/* RFC 9293 3.8.6.2.1, MUST-38; case S19 d: a window far below half the largest one is not used at once … */
+/*
+ * RFC 9293 3.8.6.2.1, MUST-38; case S19 d: a window far below half the largest one is not used at
+ * once …
+ */
 SCRIPT(small_window_is_not_used_at_once)
 {
 	established(s);
@@ -205,7 +208,7 @@ SCRIPT(slow_reader_makes_no_silly_windows)
 		edge = s->c->stack_edge;
 		app_reads(s, 1);
 		if (stack_sends_anything(s) > 0)
-			assert_true(s->c->stack_edge >= edge + 1000);	/* the peer's segment size */
+			assert_true(s->c->stack_edge >= edge + 1000); /* the peer's segment size */
 	}
 }
 

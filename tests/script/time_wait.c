@@ -24,7 +24,9 @@ SCRIPT(time_wait_lasts_two_msl)
 	state_is(s, TCP_CLOSED);
 }
 
-/* Case S21 b; RFC 9293 3.10.7.4, fifth, TIME-WAIT: "acknowledge it, and restart the 2 MSL timeout" */
+/*
+ * Case S21 b; RFC 9293 3.10.7.4, fifth, TIME-WAIT: "acknowledge it, and restart the 2 MSL timeout"
+ */
 SCRIPT(repeated_fin_is_acknowledged_and_restarts_the_timer)
 {
 	int i;
@@ -74,7 +76,10 @@ SCRIPT(higher_syn_opens_a_new_connection)
 	app_accepts(s);
 }
 
-/* RFC 9293 3.6.1: the new ISN must be above the old connection's numbers, which RFC 6528's clock may not give */
+/*
+ * RFC 9293 3.6.1: the new ISN must be above the old connection's numbers, which RFC 6528's clock
+ * may not give
+ */
 SCRIPT(new_incarnation_starts_above_the_old_numbers)
 {
 	uint32_t old_iss;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Timestamps and PAWS (RFC 7323; case S15). The peer's clock is TSval 1000 here where a script says so. */
+/*
+ * Timestamps and PAWS (RFC 7323; case S15). The peer's clock is TSval 1000 here where a script says
+ * so.
+ */
 #include "support/script.h"
 
 /* RFC 7323 4.3: TSecr is the TSval of the segment at the left edge */
@@ -22,7 +25,10 @@ SCRIPT(earliest_segment_of_a_delayed_ack_is_echoed)
 	app_reads(s, 100);
 }
 
-/* Case S15 i; RFC 7323 4.3: segments beyond a hole do not move TS.Recent, the one that fills it does */
+/*
+ * Case S15 i; RFC 7323 4.3: segments beyond a hole do not move TS.Recent, the one that fills it
+ * does
+ */
 SCRIPT(segment_beyond_a_hole_does_not_move_ts_recent)
 {
 	established(s, .ts = true);
@@ -89,7 +95,10 @@ SCRIPT(timestamp_wrap_is_newer)
 	app_reads_nothing(s);
 }
 
-/* Case S15 a, b: this stack follows RFC 7323 3.2 and drops what lacks the option; nothing is aborted by it */
+/*
+ * Case S15 a, b: this stack follows RFC 7323 3.2 and drops what lacks the option; nothing is
+ * aborted by it
+ */
 SCRIPT(segment_without_timestamp_is_dropped_quietly)
 {
 	established(s, .ts = true);

@@ -76,7 +76,8 @@ SCRIPT(lying_udp_length_is_dropped)
 
 	app_udp_binds(s, 6000);
 	for (i = 0; i < ARRAY_LEN(lens); i++)
-		peer_sends_udp(s, .sport = 5000, .dport = 6000, .ip_len = 40, .udp_len = lens[i], .len = 32);
+		peer_sends_udp(
+		    s, .sport = 5000, .dport = 6000, .ip_len = 40, .udp_len = lens[i], .len = 32);
 	app_udp_read_fails(s, EAGAIN);
 	counter_is(s, "drop_udp_len", ARRAY_LEN(lens));
 	stack_silent(s);
@@ -106,7 +107,8 @@ SCRIPT(closed_udp_port_is_silent_for_broadcast)
 {
 	peer_sends_udp(s, .sport = 5000, .dport = 9, .len = 10, .dst = TEST_NET_BROADCAST_IP,
 	    .dst_mac_broadcast = true);
-	peer_sends_udp(s, .sport = 5000, .dport = 9, .len = 10, .dst = 0xffffffff, .dst_mac_broadcast = true);
+	peer_sends_udp(
+	    s, .sport = 5000, .dport = 9, .len = 10, .dst = 0xffffffff, .dst_mac_broadcast = true);
 	peer_sends_udp(s, .sport = 5000, .dport = 9, .len = 10, .dst_mac_broadcast = true);
 	stack_silent(s);
 }
@@ -134,15 +136,15 @@ SCRIPT(port_unreachable_is_told_once_to_a_connected_socket)
 	app_udp_connects(s, TEST_PEER_IP, 9);
 	app_udp_sends(s, 0, 0, 10);
 	stack_sends_udp(s, .sport = 6000, .dport = 9, .len = 10);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .proto = IP_PROTO_UDP, .lport = 6000,
-	    .fport = 9);
+	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .proto = IP_PROTO_UDP,
+	    .lport = 6000, .fport = 9);
 	app_polls(s, POLLOUT | POLLERR);
 	app_udp_read_fails(s, ECONNREFUSED);
 	app_udp_read_fails(s, EAGAIN);
 	app_udp_sends(s, 0, 0, 10);
 	stack_sends_udp(s, .sport = 6000, .dport = 9, .len = 10);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .proto = IP_PROTO_UDP, .lport = 6000,
-	    .fport = 9);
+	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .proto = IP_PROTO_UDP,
+	    .lport = 6000, .fport = 9);
 	app_so_error_is(s, ECONNREFUSED);
 	app_so_error_is(s, 0);
 	app_udp_sends(s, 0, 0, 10);
@@ -155,8 +157,8 @@ SCRIPT(port_unreachable_is_not_told_to_an_unconnected_socket)
 	app_udp_binds(s, 6000);
 	app_udp_sends(s, TEST_PEER_IP, 9, 10);
 	stack_sends_udp(s, .sport = 6000, .dport = 9, .len = 10);
-	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .proto = IP_PROTO_UDP, .lport = 6000,
-	    .fport = 9);
+	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PORT, .proto = IP_PROTO_UDP,
+	    .lport = 6000, .fport = 9);
 	app_so_error_is(s, 0);
 	app_udp_read_fails(s, EAGAIN);
 }

@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Reordering across the wrap of the sequence space (RFC 9293 3.4; case S16). ISNs are 100 below it. */
+/*
+ * Reordering across the wrap of the sequence space (RFC 9293 3.4; case S16). ISNs are 100 below it.
+ */
 #include "support/script.h"
 
 /* Case S16 a: three segments in all orders; A ends below, B crosses, C lies above the wrap */
@@ -64,7 +66,8 @@ SCRIPT(sack_block_across_the_wrap_is_understood)
 	app_writes(s, 400);
 	stack_sends(s, DATA(1, 101), DATA(101, 201), DATA(201, 301), DATA(301, 401));
 	s->c->rcv_nxt = 1;
-	peer_sends(s, ACK(1, .sack = SACK(101, 201)), ACK(1, .sack = SACK(101, 301)), ACK(1, .sack = SACK(101, 401)));
+	peer_sends(s, ACK(1, .sack = SACK(101, 201)), ACK(1, .sack = SACK(101, 301)),
+	    ACK(1, .sack = SACK(101, 401)));
 	stack_sends(s, DATA(1, 101));
 	peer_sends(s, ACK(401));
 	stack_silent_ms(s, 2000);

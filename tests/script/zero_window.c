@@ -2,7 +2,10 @@
 /* Probing a closed window, and answering probes (RFC 9293 3.8.6.1, MUST-36, MUST-37; case S18). */
 #include "support/script.h"
 
-/* The stack probes within [from_ms, to_ms]: a byte at `una`, or nothing new just below it. Either draws an ACK. */
+/*
+ * The stack probes within [from_ms, to_ms]: a byte at `una`, or nothing new just below it. Either
+ * draws an ACK.
+ */
 static void
 expect_probe(struct script *s, struct place at, int64_t una, int64_t from_ms, int64_t to_ms)
 {
@@ -12,17 +15,21 @@ expect_probe(struct script *s, struct place at, int64_t una, int64_t from_ms, in
 	s->place = at;
 	got = script_take(s, to_ms);
 	took_ms = (s->mark_us - start_us) / US_PER_MS;
-	if (got.flags != TH_ACK || !((got.seq == una && got.len == 1) || (got.seq == una - 1 && got.len <= 1)))
-		script_fail(s, "wanted a window probe at %lld\n   got seq %lld, %lld bytes", (long long)una,
-		    (long long)got.seq, (long long)got.len);
+	if (got.flags != TH_ACK ||
+	    !((got.seq == una && got.len == 1) || (got.seq == una - 1 && got.len <= 1)))
+		script_fail(s, "wanted a window probe at %lld\n   got seq %lld, %lld bytes",
+		    (long long)una, (long long)got.seq, (long long)got.len);
 	if ((int64_t)took_ms < from_ms)
-		script_fail(s, "the probe came after %llu ms, wanted %lld to %lld", (unsigned long long)took_ms,
-		    (long long)from_ms, (long long)to_ms);
+		script_fail(s, "the probe came after %llu ms, wanted %lld to %lld",
+		    (unsigned long long)took_ms, (long long)from_ms, (long long)to_ms);
 }
 
 #define stack_probes(s, una, from_ms, to_ms) expect_probe(s, HERE, una, from_ms, to_ms)
 
-/* Case S18 a: the first probe about an RTO after the window closed, then at doubling intervals; open as long as P answers */
+/*
+ * Case S18 a: the first probe about an RTO after the window closed, then at doubling intervals;
+ * open as long as P answers
+ */
 SCRIPT(closed_window_is_probed_with_backoff)
 {
 	int64_t gap = 200;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* The applications of the simulator; flow.h says what they do. Non-blocking calls of the public library only. */
+/*
+ * The applications of the simulator; flow.h says what they do. Non-blocking calls of the public
+ * library only.
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <inttypes.h>
@@ -171,8 +174,12 @@ finish(struct flow *f, struct flow_end *e)
 			fail_end(f, e, errno);
 		return true;
 	}
-	/* without half-close the accepted end waits for the other's end of file, the connecting end for all bytes */
-	if (e->has_eof || (!f->plan.half_close && e->side == 0 && e->received >= f->plan.bytes[1])) {
+	/*
+	 * without half-close the accepted end waits for the other's end of file, the connecting end
+	 * for all bytes
+	 */
+	if (e->has_eof ||
+	    (!f->plan.half_close && e->side == 0 && e->received >= f->plan.bytes[1])) {
 		close_end(f, e);
 		return true;
 	}
@@ -243,7 +250,8 @@ flow_act(struct sim *m, struct flow *f)
 		did |= act(m, f, e);
 		sim_leave(m, i);
 		if (f->plan.pace_us != 0)
-			e->next_act = time_add_us(sim_now(m), 1 + rng_below(&m->rng, (uint32_t)f->plan.pace_us));
+			e->next_act = time_add_us(
+			    sim_now(m), 1 + rng_below(&m->rng, (uint32_t)f->plan.pace_us));
 	}
 	return did;
 }
@@ -291,10 +299,12 @@ flows_run(struct sim *m, struct flow *f, unsigned count, double limit_s)
 static void
 describe_pcb(void *arg, const struct tcp_conn_info *i)
 {
-	fprintf(stderr, "  stack %s: %u > %u %s una %u nxt %u max-wnd %u cwnd %u rto %u us, rcv_nxt %u wnd %u, "
-	    "queued out %u in %u, retransmits %u\n", (const char *)arg, i->tuple.lport, i->tuple.fport,
-	    tcp_state_name(i->state), i->snd_una.v - i->iss.v, i->snd_nxt.v - i->iss.v, i->snd_wnd_bytes,
-	    i->cwnd_bytes, i->rto_us, i->rcv_nxt.v - i->irs.v, i->rcv_wnd_bytes, i->tx_queued_bytes,
+	fprintf(stderr,
+	    "  stack %s: %u > %u %s una %u nxt %u max-wnd %u cwnd %u rto %u us, rcv_nxt %u wnd %u, "
+	    "queued out %u in %u, retransmits %u\n",
+	    (const char *)arg, i->tuple.lport, i->tuple.fport, tcp_state_name(i->state),
+	    i->snd_una.v - i->iss.v, i->snd_nxt.v - i->iss.v, i->snd_wnd_bytes, i->cwnd_bytes,
+	    i->rto_us, i->rcv_nxt.v - i->irs.v, i->rcv_wnd_bytes, i->tx_queued_bytes,
 	    i->rx_queued_bytes, i->retransmits);
 }
 
@@ -309,10 +319,11 @@ flows_describe(struct sim *m, const struct flow *f, unsigned count)
 		for (side = 0; side < 2; side++) {
 			const struct flow_end *e = &f[i].end[side];
 
-			fprintf(stderr, "  flow %u end %u: sent %" PRIu64 " of %" PRIu64 ", received %" PRIu64
-			    "%s%s%s, errno %d\n", i, side, e->sent, e->to_send, e->received,
-			    e->has_shut ? ", shut" : "", e->has_eof ? ", eof" : "", e->is_done ? ", done" : "",
-			    e->error);
+			fprintf(stderr,
+			    "  flow %u end %u: sent %" PRIu64 " of %" PRIu64 ", received %" PRIu64
+			    "%s%s%s, errno %d\n",
+			    i, side, e->sent, e->to_send, e->received, e->has_shut ? ", shut" : "",
+			    e->has_eof ? ", eof" : "", e->is_done ? ", done" : "", e->error);
 		}
 	for (side = 0; side < 2; side++)
 		for (i = 0; i < m->s[side]->n_netisrs; i++) {
@@ -345,7 +356,8 @@ flow_check(const struct flow *f, bool may_fail, const char *what)
 			fail_msg("%s: end %u: %s after %" PRIu64 " of %" PRIu64 " bytes", what, i,
 			    strerror(e->error), e->received, other->to_send);
 		if (!has_ended_early(f) && e->received != other->to_send)
-			fail_msg("%s: end %u: end of file after %" PRIu64 " of %" PRIu64 " bytes, and no error", what,
-			    i, e->received, other->to_send);
+			fail_msg("%s: end %u: end of file after %" PRIu64 " of %" PRIu64
+				 " bytes, and no error",
+			    what, i, e->received, other->to_send);
 	}
 }

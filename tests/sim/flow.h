@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Applications of the simulator: a flow is one connection with an endpoint on each stack. Each endpoint acts at random moments:
- * writes a random piece of its stream, reads a random piece of the other's and checks every byte, ends its side
- * when all is written, closes when it has read the end.
+ * Applications of the simulator: a flow is one connection with an endpoint on each stack. Each
+ * endpoint acts at random moments: writes a random piece of its stream, reads a random piece of the
+ * other's and checks every byte, ends its side when all is written, closes when it has read the
+ * end.
  */
 #ifndef TEST_SIM_FLOW_H
 #define TEST_SIM_FLOW_H
@@ -15,7 +16,8 @@ struct flow_end {
 	uint64_t to_send;
 	uint64_t sent;
 	uint64_t received;
-	uint64_t abort_at;	/* closes without further ado once this much has been received; UINT64_MAX: never */
+	uint64_t abort_at; /* closes without further ado once this much has been received;
+			      UINT64_MAX: never */
 	struct time next_act;
 	bool has_shut;
 	bool has_eof;
@@ -27,10 +29,11 @@ struct flow_plan {
 	uint64_t bytes[2];	/* that each end sends */
 	int sndbuf;		/* 0: default */
 	int rcvbuf;
-	uint64_t pace_us;	/* an end acts again after 0 … this; 0: whenever something has changed */
+	uint64_t pace_us; /* an end acts again after 0 … this; 0: whenever something has changed */
 	uint32_t piece_max;	/* largest read or write */
 	bool nodelay;
-	bool half_close;	/* shutdown(SHUT_WR) after the last byte; else close() when both streams have ended */
+	bool half_close; /* shutdown(SHUT_WR) after the last byte; else close() when both streams
+			    have ended */
 	uint64_t abort_at[2];
 };
 
@@ -43,7 +46,10 @@ struct flow {
 	uint64_t bad_bytes;
 };
 
-/* Opens the listener on B and starts the connection. `port` differs between flows of one simulation. */
+/*
+ * Opens the listener on B and starts the connection. `port` differs between flows of one
+ * simulation.
+ */
 void flow_start(struct sim *m, struct flow *f, const struct flow_plan *plan, uint16_t port);
 
 /* Lets both ends act whose time has come. Returns true when anything was done. */
@@ -65,8 +71,9 @@ bool flows_run(struct sim *m, struct flow *f, unsigned count, double limit_s);
 void flows_describe(struct sim *m, const struct flow *f, unsigned count);
 
 /*
- * What must hold afterwards: what was read is a prefix of what was sent, byte by byte; and unless an end has an error, an abort or the
- * other one's reset, all of it and then the end. may_fail: errors are allowed. Fails the test, naming `what`.
+ * What must hold afterwards: what was read is a prefix of what was sent, byte by byte; and unless
+ * an end has an error, an abort or the other one's reset, all of it and then the end. may_fail:
+ * errors are allowed. Fails the test, naming `what`.
  */
 void flow_check(const struct flow *f, bool may_fail, const char *what);
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Goodput by loss, round trip and buffer, against the reviewed snapshot goodput.txt (first argument). Virtual time makes the
- * figures exact for one version of the stack; the tolerance is for changes that are none of congestion control's. With
+ * Goodput by loss, round trip and buffer, against the reviewed snapshot goodput.txt (first
+ * argument). Virtual time makes the figures exact for one version of the stack; the tolerance is
+ * for changes that are none of congestion control's. With
  * "--update" as second argument the table is written to stdout instead, for review.
  */
 #include <stdio.h>
@@ -39,7 +40,8 @@ goodput(double loss, unsigned rtt_ms, int buf_kib, unsigned seed)
 	char fault[128];
 	double took;
 
-	snprintf(fault, sizeof(fault), "drop=%g,delay_us=%u,rate_kbps=100000,fifo=1", loss, rtt_ms * 500);
+	snprintf(fault, sizeof(fault), "drop=%g,delay_us=%u,rate_kbps=100000,fifo=1", loss,
+	    rtt_ms * 500);
 	sim_init(&m, &(struct sim_opts){ .seed = seed, .fault = fault, .packets = 4096 });
 	flow_start(&m, &f, &plan, 7000);
 	if (!flows_run(&m, &f, 1, 3600.0))
@@ -73,13 +75,14 @@ print_table(FILE *out, const double *kb_s)
 {
 	unsigned i, j, k, cell = 0;
 
-	fprintf(out, "# Goodput of 2 MiB over 100 Mbit/s, kB/s, mean of %u seeds. See goodput.c.\n", SEEDS);
+	fprintf(out, "# Goodput of 2 MiB over 100 Mbit/s, kB/s, mean of %u seeds. See goodput.c.\n",
+	    SEEDS);
 	fprintf(out, "# loss  rtt_ms  buffer_kib  kb_per_s\n");
 	for (i = 0; i < ARRAY_LEN(losses); i++)
 		for (j = 0; j < ARRAY_LEN(rtts_ms); j++)
 			for (k = 0; k < ARRAY_LEN(bufs_kib); k++)
-				fprintf(out, "%-7g %-7u %-11d %.1f\n", losses[i], rtts_ms[j], bufs_kib[k],
-				    kb_s[cell++]);
+				fprintf(out, "%-7g %-7u %-11d %.1f\n", losses[i], rtts_ms[j],
+				    bufs_kib[k], kb_s[cell++]);
 }
 
 static void
@@ -92,7 +95,8 @@ read_snapshot(double *ret_kb_s)
 	if (in == NULL)
 		fail_msg("no snapshot at %s", snapshot_path);
 	while (fgets(line, sizeof(line), in) != NULL)
-		if (line[0] != '#' && n < CELLS && sscanf(line, "%*g %*u %*d %lg", &ret_kb_s[n]) == 1)
+		if (line[0] != '#' && n < CELLS &&
+		    sscanf(line, "%*g %*u %*d %lg", &ret_kb_s[n]) == 1)
 			n++;
 	fclose(in);
 	if (n != CELLS)
@@ -117,8 +121,9 @@ goodput_is_as_in_the_snapshot(void **state)
 	if (bad == 0)
 		return;
 	print_table(stderr, got);
-	fail_msg("%u cells differ from %s by more than %.0f %%; if that is meant, review and replace it", bad,
-	    snapshot_path, TOLERANCE * 100);
+	fail_msg(
+	    "%u cells differ from %s by more than %.0f %%; if that is meant, review and replace it",
+	    bad, snapshot_path, TOLERANCE * 100);
 }
 
 int

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* Long stretches of virtual time, simultaneous open over a lossy link, and churn: nothing is left (cases S10 f, S21 f, S06 f). */
+/*
+ * Long stretches of virtual time, simultaneous open over a lossy link, and churn: nothing is left
+ * (cases S10 f, S21 f, S06 f).
+ */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <netinet/in.h>
@@ -54,7 +57,9 @@ hour_of_tcp_takes_seconds(void **state)
 static int
 bound_socket(struct sim *m, unsigned side, uint32_t addr, uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr) };
+	struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr)
+	};
 	int fd;
 
 	sim_enter(m, side);
@@ -68,10 +73,13 @@ bound_socket(struct sim *m, unsigned side, uint32_t addr, uint16_t port)
 static void
 begin_connect(struct sim *m, unsigned side, int fd, uint32_t addr, uint16_t port)
 {
-	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr) };
+	struct sockaddr_in a = {
+		.sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(addr)
+	};
 
 	sim_enter(m, side);
-	assert_true(darter_connect(fd, (const struct sockaddr *)&a, sizeof(a)) == -1 && errno == EINPROGRESS);
+	assert_true(darter_connect(fd, (const struct sockaddr *)&a, sizeof(a)) == -1 &&
+		    errno == EINPROGRESS);
 	sim_leave(m, side);
 }
 
@@ -198,7 +206,10 @@ dead_link_is_reported_by_both_ends(void **state)
 	assert_false(flows_run(&m, &f, 1, 0.3));
 	sim_cut(&m);
 	assert_true(flows_run(&m, &f, 1, 3 * 3600.0));
-	/* the neighbour is found absent before the retransmissions are spent: either is a true answer */
+	/*
+	 * the neighbour is found absent before the retransmissions are spent: either is a true
+	 * answer
+	 */
 	assert_true(f.end[0].error == ETIMEDOUT || f.end[0].error == EHOSTUNREACH);
 	assert_true(f.end[1].error == ETIMEDOUT || f.end[1].error == EHOSTUNREACH);
 	sim_advance(&m, 3600 * US_PER_SEC);

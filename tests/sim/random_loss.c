@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A thousand seeds of random networks and applications: every byte arrives in order, or an error is reported; afterwards
- * both stacks are empty. The number of seeds can be given as argument, and a first seed to repeat one.
+ * A thousand seeds of random networks and applications: every byte arrives in order, or an error is
+ * reported; afterwards both stacks are empty. The number of seeds can be given as argument, and a
+ * first seed to repeat one.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -26,8 +27,8 @@ make_fault(struct rng *r, char *text, size_t size)
 	unsigned jitter = rng_below(r, 2) ? rng_below(r, 20000) : 0;
 
 	snprintf(text, size, "drop=%.3f,corrupt=%.3f,dup=%.3f,reorder=%.3f,delay_us=%u-%u,fifo=%u",
-	    (loss - corrupt) / 100.0, corrupt / 100.0, rng_below(r, 6) / 100.0, rng_below(r, 16) / 100.0, delay,
-	    delay + jitter, rng_below(r, 2));
+	    (loss - corrupt) / 100.0, corrupt / 100.0, rng_below(r, 6) / 100.0,
+	    rng_below(r, 16) / 100.0, delay, delay + jitter, rng_below(r, 2));
 	return loss;
 }
 
@@ -37,7 +38,8 @@ make_plan(struct rng *r, struct flow_plan *p)
 	static const int bufs[] = { 0, 2048, 4096, 8192, 16384, 65536 };
 
 	*p = (struct flow_plan){
-		.bytes = { rng_below(r, 4) ? rng_below(r, 60000) : 0, rng_below(r, 3) ? rng_below(r, 30000) : 0 },
+		.bytes = { rng_below(r, 4) ? rng_below(r, 60000) : 0,
+		    rng_below(r, 3) ? rng_below(r, 30000) : 0 },
 		.sndbuf = bufs[rng_below(r, ARRAY_LEN(bufs))],
 		.rcvbuf = bufs[rng_below(r, ARRAY_LEN(bufs))],
 		.pace_us = rng_below(r, 3) ? 1 + rng_below(r, 50000) : 0,

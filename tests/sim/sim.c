@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The simulator's machinery. Frames are seen by a rule on each fault device that decides nothing (FAULT_AS_CONFIGURED) and
- * hashes what is sent. Both stacks share the clock object; it moves to the earlier of their deadlines, so events keep their
- * order in virtual time whatever the load of the machine.
+ * The simulator's machinery. Frames are seen by a rule on each fault device that decides nothing
+ * (FAULT_AS_CONFIGURED) and hashes what is sent. Both stacks share the clock object; it moves to
+ * the earlier of their deadlines, so events keep their order in virtual time whatever the load of
+ * the machine.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -24,7 +25,8 @@
 #define FRAME_MAX	2048
 
 static enum fault_verdict
-hash_frame(void *arg, enum fault_dir dir, uint64_t nth, const struct pkt *frame, uint64_t *ret_delay_us)
+hash_frame(
+    void *arg, enum fault_dir dir, uint64_t nth, const struct pkt *frame, uint64_t *ret_delay_us)
 {
 	struct sim *m = arg;
 	struct {
@@ -66,8 +68,9 @@ make_stack(struct sim *m, const struct sim_opts *o, unsigned side)
 	port = &cfg->ports[0];
 	snprintf(port->name, sizeof(port->name), "cable");
 	snprintf(port->device, sizeof(port->device), "pair:sim,queues=%u,csum=off", cfg->netisrs);
-	snprintf(port->fault, sizeof(port->fault), "%s%sseed=%" PRIu64 ",dir=tx", o->fault != NULL ? o->fault : "",
-	    o->fault != NULL && o->fault[0] != '\0' ? "," : "", 2 * o->seed + side + 1);
+	snprintf(port->fault, sizeof(port->fault), "%s%sseed=%" PRIu64 ",dir=tx",
+	    o->fault != NULL ? o->fault : "", o->fault != NULL && o->fault[0] != '\0' ? "," : "",
+	    2 * o->seed + side + 1);
 	port->addrs[0].addr = ipaddr_v4_cpu(side == 0 ? SIM_A_IP : SIM_B_IP);
 	port->addrs[0].prefix_bits = 24;
 	port->n_addrs = 1;
@@ -222,8 +225,8 @@ sim_expect_empty(struct sim *m)
 			fail_msg("stack %c: %u packets did not come back", "AB"[side],
 			    m->packets_idle[side] - packets);
 		if (chunks > m->chunks_idle[side])
-			fail_msg("stack %c: %" PRIu64 " bytes of chunks are still in use", "AB"[side],
-			    chunks - m->chunks_idle[side]);
+			fail_msg("stack %c: %" PRIu64 " bytes of chunks are still in use",
+			    "AB"[side], chunks - m->chunks_idle[side]);
 	}
 }
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Two whole stacks, A (10.9.0.1) and B (10.9.0.2), on a memory cable with a fault injector at each end, driven by one virtual
- * clock and one seed: the same seed gives the same packets. Nothing sleeps; an hour of TCP's time takes seconds.
+ * Two whole stacks, A (10.9.0.1) and B (10.9.0.2), on a memory cable with a fault injector at each
+ * end, driven by one virtual clock and one seed: the same seed gives the same packets. Nothing
+ * sleeps; an hour of TCP's time takes seconds.
  */
 #ifndef TEST_SIM_SIM_H
 #define TEST_SIM_SIM_H
@@ -20,7 +21,7 @@
 
 struct sim_opts {
 	uint64_t seed;
-	const char *fault;	/* of both ends (link/dev_fault.h), without seed; "" or NULL: none */
+	const char *fault; /* of both ends (link/dev_fault.h), without seed; "" or NULL: none */
 	unsigned mtu;		/* 0: 1500 */
 	unsigned netisrs;	/* 0: 1, of each stack */
 	uint32_t packets;	/* 0: 2048 */
@@ -68,7 +69,10 @@ void sim_cut(struct sim *m);
 uint32_t sim_tcp_count(struct sim *m);
 uint64_t sim_counter(struct sim *m, unsigned side, enum counter c);
 
-/* After everything was closed and TIME_WAIT has passed: no connection, packet, chunk is left. Fails the test. */
+/*
+ * After everything was closed and TIME_WAIT has passed: no connection, packet, chunk is left. Fails
+ * the test.
+ */
 void sim_expect_empty(struct sim *m);
 
 /* Calls on stack `side` are made between these. */

@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Bringing the stack's initial sequence number to where a script wants it, without a hook in the stack.
+ * Bringing the stack's initial sequence number to where a script wants it, without a hook in the
+ * stack.
  *
- * RFC 6528: ISN = M + F(tuple, secret) with M a clock of one tick per 4 us. A stack made from the same seed has the same
- * secret, so F of the scripts' first tuple (passive or active) is measured once a process on a stack of its own; then the
- * clock of the script's stack is moved forward, before anything happens on it, to where M + F is the target. At most 4.8
- * hours of virtual time, in one step.
+ * RFC 6528: ISN = M + F(tuple, secret) with M a clock of one tick per 4 us. A stack made from the
+ * same seed has the same secret, so F of the scripts' first tuple (passive or active) is measured
+ * once a process on a stack of its own; then the clock of the script's stack is moved forward,
+ * before anything happens on it, to where M + F is the target. At most 4.8 hours of virtual time,
+ * in one step.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -66,10 +68,12 @@ measure(struct script *s, bool active)
 	ticks = (uint32_t)(teststack_now(&probe->ts).us / US_PER_ISN_TICK);
 	if (active) {
 		fd = script_socket(&probe->ts, SOCK_STREAM);
-		script_connect_on(&probe->ts, fd, SCRIPT_ACTIVE_LPORT, TEST_PEER_IP, SCRIPT_ACTIVE_FPORT);
+		script_connect_on(
+		    &probe->ts, fd, SCRIPT_ACTIVE_LPORT, TEST_PEER_IP, SCRIPT_ACTIVE_FPORT);
 	} else {
 		fd = script_listen_on(&probe->ts, SCRIPT_LISTEN_PORT);
-		wire_dev_inject(probe->ts.wire, 0, frame, script_build(probe, &SYN(), frame, sizeof(frame)));
+		wire_dev_inject(
+		    probe->ts.wire, 0, frame, script_build(probe, &SYN(), frame, sizeof(frame)));
 	}
 	isn = take_isn(&probe->ts);
 	script_close_fd(&probe->ts, fd);

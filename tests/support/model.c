@@ -438,7 +438,7 @@ begin_run(const struct model *m)
 	run_end = RUN_GOOD;
 	tls_begin();
 	model_sys_begin();
-	model_choices_begin(m->settles);
+	model_choices_begin(m);
 	for (i = 0; i < MODEL_THREADS_MAX && m->thread[i] != NULL; i++)
 		add_thread(m->thread[i], NULL, NULL);
 	if (m->setup != NULL)

@@ -8,8 +8,8 @@
  * with another choice at one of the points, until nothing new is left.
  *
  *   - Depth first, with dynamic partial-order reduction (Flanagan and Godefroid, POPL 2005: vector clocks find the races
- *     of a run, and only they make new choices) and sleep sets (Godefroid 1996): of runs that differ only in the order
- *     of independent steps about one is run.
+ *     of a run, and only they make new choices; source sets, POPL 2014) and sleep sets (Godefroid 1996): of runs that
+ *     differ only in the order of independent steps one is run.
  *   - Memory: sequentially consistent, or with `.tso` also x86's: a store that is not a read-modify-write waits in
  *     the thread's store buffer and reaches memory at a step of its own. Weaker orders are not modelled: they are for
  *     ThreadSanitizer and for the law that lock-free parts use read-modify-writes (DESIGN.md 2).
@@ -38,6 +38,7 @@ struct model {
 	void (*check)(void);		/* after each run, not scheduled, may be NULL */
 	bool tso;			/* store buffers */
 	bool settles;			/* spawned threads first run alone until they sleep: fewer runs */
+	bool is_unreduced;		/* all interleavings, none spared: to check the reduction itself */
 	uint64_t max_runs;		/* more is a failure: the model is too large. 0: 2 million */
 };
 

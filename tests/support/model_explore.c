@@ -6,10 +6,11 @@
  * what was seen). Runs are repeated from the start: up to the node where another choice is made, nodes are followed;
  * behind it, new ones are made.
  *
- * At each new state, for the next step of every process, the last earlier step is looked for that touches the same object (one of them
- * writing), is not of the same process and did not happen before: the two could have come in the other order, so before
- * that earlier step the process (or one that leads to it) must be tried too. "Happened before" is program order and the order
- * of dependent steps, kept as vector clocks.
+ * At each new state, for the next step of every process, the last earlier steps are looked for that touch the same object (one of them
+ * writing), are not of the same process and did not happen before: the two could have come in the other order, and a run in
+ * which they do must be tried too. "Happened before" is program order and the order of dependent steps, kept as vector
+ * clocks. Which process is tried is chosen by source sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014): the choice of the
+ * 2005 algorithm is not sound together with sleep sets. test_scheduler.c compares with exploring everything.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -27,20 +28,21 @@ struct node {
 	uint32_t chosen;
 };
 
-/* For the printed schedule. */
-struct trace {
+struct step {
 	uint32_t proc;
 	const struct model_site *at;
+	struct vclock clock;
 };
 
 static struct node nodes[STEPS_MAX];
-static struct trace trace[STEPS_MAX];
-static unsigned depth;			/* steps of this run */
+static struct step steps[STEPS_MAX];	/* of this run */
+static unsigned depth;
 static unsigned branch;			/* nodes below and at it are followed; UINT_MAX - none in the first run */
 static bool has_branch;
 static uint32_t asleep;			/* in the state that is reached now */
 static struct vclock clocks[PROCS_MAX];
 static bool is_settling;		/* only daemons go */
+static bool is_unreduced;
 
 static uint32_t
 bit(unsigned p)
@@ -57,6 +59,15 @@ join(struct vclock *c, const struct vclock *other)
 		if (other->at[i] > c->at[i])
 			c->at[i] = other->at[i];
 	}
+}
+
+/* What a depends on has happened before. */
+static void
+join_access(struct vclock *c, const struct access *a)
+{
+	join(c, &a->o->write_clock);
+	if (a->is_write)
+		join(c, &a->o->read_clock);
 }
 
 static bool
@@ -111,6 +122,8 @@ changes_nothing(const struct op *op)
 {
 	uint64_t v = 0, operand = 0;
 
+	if (op->lock == LOCK_TRY)
+		return op->access[0].o->owner != 0;
 	if (op->operand == NULL)
 		return false;
 	memcpy(&v, (const void *)(uintptr_t)op->p, op->size);
@@ -159,42 +172,72 @@ clock_before(unsigned p)
 	return c;
 }
 
-/* The latest step (+ 1) that a's step could have preceded; 0: none. */
-static unsigned
-latest_race(const struct access *a, unsigned p, const struct vclock *before)
-{
-	const struct object *o = a->o;
-	unsigned latest = 0, q;
-
-	if (o->last_write != 0 && o->last_writer != p && o->last_write > before->at[o->last_writer])
-		latest = o->last_write;
-	for (q = 0; a->is_write && q < PROCS_MAX; q++) {
-		if (q != p && o->last_read[q] > before->at[q] && o->last_read[q] > latest)
-			latest = o->last_read[q];
-	}
-	return latest;
-}
-
-/* Before step i something that leads to p's next step must be tried. */
+/*
+ * Step i and p's next step could have come in the other order. Then what comes after i without depending on it, and p's step,
+ * are a run from node i that must be seen: one of the processes that could begin it must be tried there. If one of them sleeps
+ * the run has been seen. with: all that happened before p's step.
+ */
 static void
-want(unsigned i, unsigned p, const struct vclock *before)
+want(unsigned i, unsigned p, const struct vclock *with)
 {
 	struct node *nd = &nodes[i];
-	uint32_t leads = nd->enabled & bit(p);
+	unsigned first[PROCS_MAX] = { 0 };	/* step + 1 */
+	unsigned q, r, j;
+	uint32_t begin = 0;
+
+	for (j = i + 1; j < depth; j++) {
+		if (steps[j].clock.at[steps[i].proc] <= i && first[steps[j].proc] == 0)
+			first[steps[j].proc] = j + 1;
+	}
+	for (q = 0; q < PROCS_MAX; q++) {
+		const struct vclock *c = first[q] != 0 ? &steps[first[q] - 1].clock : with;
+
+		if (first[q] == 0 && q != p)
+			continue;
+		for (r = 0; r < PROCS_MAX; r++) {
+			if (r != q && first[r] != 0 && c->at[r] >= first[r])
+				break;
+		}
+		if (r == PROCS_MAX)
+			begin |= nd->enabled & bit(q);
+	}
+	if (begin == 0 || (begin & (nd->wanted | nd->tried | nd->asleep)))
+		return;
+	nd->wanted |= begin & bit(p) ? bit(p) : begin & -begin;
+}
+
+/* p's next step: what happened before it by p itself, and by all that it depends on. */
+struct next_step {
+	unsigned p;
+	struct vclock before, with;
+};
+
+static void
+want_unless_before(unsigned at, unsigned proc, const struct next_step *next)
+{
+	if (at != 0 && proc != next->p && at > next->before.at[proc])
+		want(at - 1, next->p, &next->with);
+}
+
+/* Who has touched o, so that p's next step could have come before it? */
+static void
+find_races_at(const struct access *a, const struct next_step *next, enum lock_op lock)
+{
+	const struct object *o = a->o;
+	bool is_read = false;
 	unsigned q;
 
-	for (q = 0; q < PROCS_MAX; q++) {
-		if (before->at[q] > i + 1)
-			leads |= nd->enabled & bit(q);
+	for (q = 0; a->is_write && q < PROCS_MAX; q++) {
+		if (o->last_read[q] == 0 || q == next->p)
+			continue;
+		is_read = true;
+		want_unless_before(o->last_read[q], q, next);
 	}
-	if (leads & (nd->wanted | nd->tried))
-		return;
-	if (nd->enabled & bit(p))
-		nd->wanted |= bit(p);
-	else if (leads != 0)
-		nd->wanted |= leads & -leads;
-	else
-		nd->wanted |= nd->enabled;
+	if (lock == LOCK_TRY)
+		want_unless_before(o->last_release, o->last_releaser, next);
+	/* a write that others have read since comes before those reads anyway */
+	if (!is_read || lock != LOCK_NONE)
+		want_unless_before(o->last_write, o->last_writer, next);
 }
 
 static void
@@ -204,21 +247,16 @@ find_races(void)
 	unsigned p, i, n;
 
 	for (p = 0; p < PROCS_MAX; p++) {
-		struct vclock before;
-		unsigned latest = 0;
+		struct next_step next = { .p = p };
 
 		if (!has_step(p))
 			continue;
 		n = next_accesses(p, a, false);
-		before = clock_before(p);
-		for (i = 0; i < n; i++) {
-			unsigned at = latest_race(&a[i], p, &before);
-
-			if (at > latest)
-				latest = at;
-		}
-		if (latest != 0)
-			want(latest - 1, p, &before);
+		next.before = next.with = clock_before(p);
+		for (i = 0; i < n; i++)
+			join_access(&next.with, &a[i]);
+		for (i = 0; i < n; i++)
+			find_races_at(&a[i], &next, is_buffer(p) ? LOCK_NONE : model_threads[p].op->lock);
 	}
 }
 
@@ -251,6 +289,32 @@ write_version(unsigned p, struct object *o)
 	o->version++;
 }
 
+/* Step `depth`, p's, touches a. */
+static void
+note_access(const struct access *a, unsigned p, bool is_release)
+{
+	struct object *o = a->o;
+	uint16_t at = (uint16_t)(depth + 1);
+
+	if (!a->is_write) {
+		o->last_read[p] = at;
+		join(&o->read_clock, &clocks[p]);
+		return;
+	}
+	write_version(p, o);
+	if (is_release) {
+		o->last_release = at;
+		o->last_releaser = (uint8_t)p;
+	} else {
+		o->last_write = at;
+		o->last_writer = (uint8_t)p;
+		o->last_release = 0;
+	}
+	o->write_clock = clocks[p];
+	memset(o->last_read, 0, sizeof(o->last_read));
+	memset(&o->read_clock, 0, sizeof(o->read_clock));
+}
+
 /* Step `depth` is p's. */
 static void
 take_step(unsigned p)
@@ -262,40 +326,26 @@ take_step(unsigned p)
 
 	asleep = 0;
 	for (q = 0; q < PROCS_MAX; q++) {
-		if ((sleepers & bit(q)) && !are_dependent(a, n, q))
+		if (!is_unreduced && (sleepers & bit(q)) && !are_dependent(a, n, q))
 			asleep |= bit(q);
 	}
-	trace[depth] = (struct trace){ .proc = p,
+	steps[depth] = (struct step){ .proc = p,
 		.at = is_buffer(p) ? oldest_store(p)->at : model_threads[p].op->at };
-	for (i = 0; i < n; i++) {
-		join(&c, &a[i].o->write_clock);
-		if (a[i].is_write)
-			join(&c, &a[i].o->read_clock);
-	}
+	for (i = 0; i < n; i++)
+		join_access(&c, &a[i]);
 	c.at[p] = (uint16_t)(depth + 1);
 	clocks[p] = c;
-	for (i = 0; i < n; i++) {
-		struct object *o = a[i].o;
-
-		if (!a[i].is_write) {
-			o->last_read[p] = (uint16_t)(depth + 1);
-			join(&o->read_clock, &c);
-			continue;
-		}
-		write_version(p, o);
-		o->last_write = (uint16_t)(depth + 1);
-		o->last_writer = (uint8_t)p;
-		o->write_clock = c;
-		memset(o->last_read, 0, sizeof(o->last_read));
-		memset(&o->read_clock, 0, sizeof(o->read_clock));
-	}
+	steps[depth].clock = c;
+	for (i = 0; i < n; i++)
+		note_access(&a[i], p, !is_buffer(p) && model_threads[p].op->lock == LOCK_RELEASE);
 	depth++;
 }
 
 void
-model_choices_begin(bool settles)
+model_choices_begin(const struct model *m)
 {
-	is_settling = settles;
+	is_settling = m->settles;
+	is_unreduced = m->is_unreduced;
 	depth = 0;
 	asleep = 0;
 	memset(clocks, 0, sizeof(clocks));
@@ -305,7 +355,7 @@ model_choices_begin(bool settles)
 static unsigned
 first_choice(uint32_t set)
 {
-	unsigned last = depth > 0 ? trace[depth - 1].proc : 0;
+	unsigned last = depth > 0 ? steps[depth - 1].proc : 0;
 
 	return set & bit(last) ? last : (unsigned)__builtin_ctz(set);
 }
@@ -347,7 +397,7 @@ model_choose(void)
 			return CHOICE_CUT;
 		*nd = (struct node){ .enabled = enabled, .asleep = asleep };
 		nd->chosen = first_choice(enabled & ~asleep);
-		nd->wanted = bit(nd->chosen);
+		nd->wanted = is_unreduced ? enabled : bit(nd->chosen);
 	} else if (nd->enabled != enabled) {
 		model_fail(__FILE__, __LINE__, "the model is not the same in each run (step %u)", depth);
 	}
@@ -386,7 +436,7 @@ print_schedule(const struct model *m)
 	fprintf(stderr, "model %s: %s\nschedule (thread: step), the last %u of %u:\n", m->name, model_why, depth - i,
 	    depth);
 	for (; i < depth; i++) {
-		const struct trace *t = &trace[i];
+		const struct step *t = &steps[i];
 		const char *file = strrchr(t->at->file, '/');
 
 		if (t->proc != last)

@@ -34,6 +34,8 @@ struct object {
 	uint32_t version;		/* writes so far */
 	uint16_t last_write;		/* step + 1, 0: none */
 	uint8_t last_writer;		/* process */
+	uint16_t last_release;		/* lock: step + 1 of the last time it was let go, after last_write */
+	uint8_t last_releaser;
 	uint16_t last_read[PROCS_MAX];	/* step + 1 since the last write */
 	struct vclock write_clock;
 	struct vclock read_clock;	/* join of the reads since the last write */
@@ -46,6 +48,14 @@ struct access {
 	bool is_write;
 };
 
+/* What a step does to a lock, its only access: letting go can't be done in another order with taking, only the takings can. */
+enum lock_op {
+	LOCK_NONE,
+	LOCK_TAKE,
+	LOCK_TRY,
+	LOCK_RELEASE
+};
+
 /* The next step of a thread. Lives on the thread's stack until it is done. */
 struct op {
 	const struct model_site *at;
@@ -53,6 +63,7 @@ struct op {
 	struct access access[ACCESSES_MAX];
 	bool needs_drain;		/* waits for the store buffer to be empty */
 	bool is_blind;			/* learns nothing: model_has_news */
+	enum lock_op lock;
 	bool (*is_ready)(struct op *op);	/* NULL: always */
 	const void *arg;
 	uint64_t value;
@@ -145,8 +156,8 @@ unsigned model_spawn(void *(*fn)(void *arg), void *arg);
 /* Which process does the next step; CHOICE_END when none can, CHOICE_CUT when all that can are seen. */
 int model_choose(void);
 
-/* Begins a run. settles: see struct model. */
-void model_choices_begin(bool settles);
+/* Begins a run. */
+void model_choices_begin(const struct model *m);
 
 /* ---- model_sys.c ---- */
 void model_sys_begin(void);

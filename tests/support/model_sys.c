@@ -481,7 +481,8 @@ lock_is_free(struct op *op)
 static void
 lock_step(const volatile void *m, const struct model_site *at)
 {
-	struct op op = { .at = at, .needs_drain = true, .is_ready = lock_is_free, .is_blind = true };
+	struct op op = { .at = at, .needs_drain = true, .is_ready = lock_is_free, .is_blind = true,
+		.lock = LOCK_TAKE };
 
 	if (is_outside())
 		return;
@@ -493,7 +494,7 @@ lock_step(const volatile void *m, const struct model_site *at)
 static void
 unlock_step(const volatile void *m, const struct model_site *at)
 {
-	struct op op = { .at = at, .needs_drain = true, .is_blind = true };
+	struct op op = { .at = at, .needs_drain = true, .is_blind = true, .lock = LOCK_RELEASE };
 
 	if (is_outside())
 		return;
@@ -514,7 +515,7 @@ model_pthread_mutex_lock(pthread_mutex_t *m)
 int
 model_pthread_mutex_trylock(pthread_mutex_t *m)
 {
-	struct op op = { .at = MODEL_SITE("mutex trylock"), .needs_drain = true };
+	struct op op = { .at = MODEL_SITE("mutex trylock"), .needs_drain = true, .lock = LOCK_TRY };
 
 	if (is_outside())
 		return 0;

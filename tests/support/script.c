@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The scene of a script: registration, set-up, the handshake behind established(), questions about the stack's state, and
- * the end, where every connection is reset and the stack must be empty.
+ * The scene of a script: registration, set-up, the handshake behind established(), questions about
+ * the stack's state, and the end, where every connection is reset and the stack must be empty.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -18,7 +18,7 @@
 
 #define SCRIPTS_MAX		512
 #define PEER_TS_START		UINT32_C(0xfffffc18)	/* TSval wraps one second into a script */
-#define END_ADVANCE_MS		150000		/* past TIME_WAIT and every linger of a dead connection */
+#define END_ADVANCE_MS 150000 /* past TIME_WAIT and every linger of a dead connection */
 
 struct entry {
 	const char *name;
@@ -58,8 +58,8 @@ script_fail(struct script *s, const char *fmt, ...)
 	va_start(ap, fmt);
 	vsnprintf(text, sizeof(text), fmt, ap);
 	va_end(ap);
-	print_error("%s:%d: %s (%s) at %.3f ms\n%s\n", s->place.file, s->place.line, s->name, s->variant,
-	    (double)teststack_elapsed_us(&s->ts) / 1000.0, text);
+	print_error("%s:%d: %s (%s) at %.3f ms\n%s\n", s->place.file, s->place.line, s->name,
+	    s->variant, (double)teststack_elapsed_us(&s->ts) / 1000.0, text);
 	_fail(s->place.file, s->place.line);
 	abort();	/* _fail does not return, but is not declared so */
 }
@@ -150,7 +150,10 @@ note_live(void *arg, const struct tcp_conn_info *i)
 		l->info[l->count++] = *i;
 }
 
-/* Ends what is still open as a peer would that has lost its state: an exact RST (RFC 9293 3.10.7.4, second step). */
+/*
+ * Ends what is still open as a peer would that has lost its state: an exact RST (RFC 9293 3.10.7.4,
+ * second step).
+ */
 static void
 reset_live(struct script *s)
 {
@@ -185,7 +188,10 @@ reset_live(struct script *s)
 	teststack_run(&s->ts);
 }
 
-/* The script has said all it wants: nothing unasked may be on the wire, and nothing may be left in the stack. */
+/*
+ * The script has said all it wants: nothing unasked may be on the wire, and nothing may be left in
+ * the stack.
+ */
 void
 script_end(struct script *s)
 {
@@ -267,7 +273,8 @@ script_state(struct script *s, struct place at, enum tcp_state want)
 	if (script_conn_info(s, &i))
 		got = i.state;
 	if (got != want)
-		script_fail(s, "wanted state %s\n   got state %s", tcp_state_name(want), tcp_state_name(got));
+		script_fail(s, "wanted state %s\n   got state %s", tcp_state_name(want),
+		    tcp_state_name(got));
 }
 
 uint64_t

@@ -11,17 +11,19 @@
  *		stack_sends(s, DATA(1, 1001));
  *	}
  *
- * Who acts is the first word: app_ calls the library, peer_ puts a segment on the wire, stack_ says what must be found
- * there. Whatever the stack sends and the script does not ask for fails it, at the latest when it ends. Payload is a pattern
- * by stream position and is always compared, as are checksums and addresses. Virtual time moves only by advance_ms(),
- * stack_silent_ms() and .after_ms.
+ * Who acts is the first word: app_ calls the library, peer_ puts a segment on the wire, stack_ says
+ *what must be found there. Whatever the stack sends and the script does not ask for fails it, at
+ *the latest when it ends. Payload is a pattern by stream position and is always compared, as are
+ *checksums and addresses. Virtual time moves only by advance_ms(), stack_silent_ms() and .after_ms.
  *
- * Every script runs twice: with initial sequence numbers of both sides just below 2^32, and just below 2^31. The peer's
- * is chosen; the stack's own is hash + clock (RFC 6528), so the clock is moved to where the sum is what we want (isn.c).
- * After each script connections are reset and the stack must be empty: no pcb, no packet, no chunk left.
+ * Every script runs twice: with initial sequence numbers of both sides just below 2^32, and just
+ *below 2^31. The peer's is chosen; the stack's own is hash + clock (RFC 6528), so the clock is
+ *moved to where the sum is what we want (isn.c). After each script connections are reset and the
+ *stack must be empty: no pcb, no packet, no chunk left.
  *
- * The scene: the stack D is 192.0.2.1, the peer P 192.0.2.2. Connection 0 is P:40000 to a listener on D:80, or D:5000
- * to P:6000 when the application connects; use_conn(s, i) turns to others, whose ports count up from there.
+ * The scene: the stack D is 192.0.2.1, the peer P 192.0.2.2. Connection 0 is P:40000 to a listener
+ *on D:80, or D:5000 to P:6000 when the application connects; use_conn(s, i) turns to others, whose
+ *ports count up from there.
  */
 #ifndef TEST_SUPPORT_SCRIPT_H
 #define TEST_SUPPORT_SCRIPT_H
@@ -81,7 +83,10 @@ struct conn {
 	uint32_t ts_val;	/* at time 0 of the stack; one a millisecond */
 	uint32_t ts_recent;	/* last TSval seen from the stack */
 	int64_t stack_wscale;	/* of the stack's SYN; SEG_NONE: not offered */
-	int64_t stack_edge;	/* right edge of the window that the stack has promised, relative to irs */
+	int64_t stack_ack;	/* what the stack last acknowledged, relative to irs */
+	int64_t stack_max;	/* end of what it has sent, relative to iss */
+	int64_t
+	    stack_edge; /* right edge of the window that the stack has promised, relative to irs */
 	/* the application's positions */
 	int64_t app_wr;
 	int64_t app_rd;
@@ -111,7 +116,10 @@ struct script {
 	struct place place;	/* being worked on */
 };
 
-/* How established() sets a connection up. Zero means the default of the cases: MSS 1460, window 65535, no options. */
+/*
+ * How established() sets a connection up. Zero means the default of the cases: MSS 1460, window
+ * 65535, no options.
+ */
 struct script_setup {
 	int64_t mss;		/* the peer's; 0: 1460 */
 	int64_t wnd;		/* the peer's, after the handshake; 0: 65535 */
@@ -147,7 +155,8 @@ void script_register(const char *name, const struct teststack_opts *opts, script
 #define SCRIPT(name) SCRIPT_ON(name, .netisrs = 1)
 
 /* Fails the script at s->place, telling the virtual time. */
-void script_fail(struct script *s, const char *fmt, ...) __attribute__((format(printf, 2, 3), noreturn));
+void script_fail(struct script *s, const char *fmt, ...)
+    __attribute__((format(printf, 2, 3), noreturn));
 
 /* ---- the peer and the wire (script_net.c) ---- */
 
@@ -170,12 +179,17 @@ unsigned script_stack_sends_any(struct script *s, struct place at);
 #define advance_ms(s, ms)	script_advance_ms(s, HERE, ms)
 /* The stack acknowledges up to n, at once or within 200 ms. */
 #define stack_acks(s, n)	stack_sends(s, ACK(n, .after_ms = 100, .tol_ms = 100))
-/* Takes whatever the stack has sent (where it is not the point), learning acknowledgments; returns how many frames. */
+/*
+ * Takes whatever the stack has sent (where it is not the point), learning acknowledgments; returns
+ * how many frames.
+ */
 #define stack_sends_anything(s)	script_stack_sends_any(s, HERE)
 
 /* Builds the frame of a peer's segment for the current connection; returns its length. */
 uint32_t script_build(struct script *s, const struct seg *g, uint8_t *frame, size_t size);
-/* The next segment that the stack sends within wait_ms, whatever it is; fails when there is none. */
+/*
+ * The next segment that the stack sends within wait_ms, whatever it is; fails when there is none.
+ */
 struct seg script_take(struct script *s, int64_t wait_ms);
 /* Puts raw bytes on the wire as a frame. */
 void peer_sends_raw(struct script *s, const void *frame, uint32_t len);
@@ -224,7 +238,8 @@ struct arp_spec {
 void script_peer_icmp(struct script *s, struct place at, const struct icmp_quote *q);
 void script_peer_udp(struct script *s, struct place at, const struct udp_spec *u);
 void script_peer_arp(struct script *s, struct place at, const struct arp_spec *a);
-void script_peer_echo(struct script *s, struct place at, uint16_t id, uint16_t seq, uint32_t len, bool bad_csum);
+void script_peer_echo(
+    struct script *s, struct place at, uint16_t id, uint16_t seq, uint32_t len, bool bad_csum);
 void script_stack_udp(struct script *s, struct place at, const struct udp_spec *u);
 void script_stack_icmp(struct script *s, struct place at, int type, int code);
 void script_stack_arp(struct script *s, struct place at, const struct arp_spec *a);
@@ -250,10 +265,14 @@ void script_app_read_fails(struct script *s, struct place at, int want_errno);
 void script_app_closes(struct script *s, struct place at);
 void script_app_closes_listener(struct script *s, struct place at);
 void script_app_shutdown(struct script *s, struct place at, int how, int want_errno);
-void script_app_sets(struct script *s, struct place at, int level, int name, const void *val, socklen_t len);
+void script_app_sets(
+    struct script *s, struct place at, int level, int name, const void *val, socklen_t len);
 void script_app_so_error(struct script *s, struct place at, int want);
 void script_app_polls(struct script *s, struct place at, int want_events);
-/* A second descriptor of the current connection's socket; later the one that the script goes on with. */
+/*
+ * A second descriptor of the current connection's socket; later the one that the script goes on
+ * with.
+ */
 void script_app_dups(struct script *s, struct place at);
 void script_app_takes_dup(struct script *s, struct place at);
 /* Bytes written and not yet acknowledged (SIOCOUTQ). */
@@ -281,16 +300,20 @@ int script_queued_out(struct script *s);
 #define app_closes_listener(s)		script_app_closes_listener(s, HERE)
 #define app_shutdown(s, how)		script_app_shutdown(s, HERE, how, 0)
 #define app_shutdown_fails(s, how, e)	script_app_shutdown(s, HERE, how, e)
-#define app_sets_int(s, level, name, v)	script_app_sets(s, HERE, level, name, &(int){ v }, sizeof(int))
+#define app_sets_int(s, level, name, v) \
+	script_app_sets(s, HERE, level, name, &(int){ v }, sizeof(int))
 #define app_sets_linger(s, secs) \
-	script_app_sets(s, HERE, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, secs }, sizeof(struct linger))
+	script_app_sets( \
+	    s, HERE, SOL_SOCKET, SO_LINGER, &(struct linger){ 1, secs }, sizeof(struct linger))
 #define app_so_error_is(s, e)		script_app_so_error(s, HERE, e)
 /* poll() with timeout 0 for POLLIN | POLLOUT | POLLRDHUP gives these. */
 #define app_polls(s, events)		script_app_polls(s, HERE, events)
 
 void script_app_udp_bind(struct script *s, struct place at, uint16_t port);
-void script_app_udp_connect(struct script *s, struct place at, uint32_t addr, uint16_t port, int want_errno);
-void script_app_udp_sends(struct script *s, struct place at, uint32_t addr, uint16_t port, int64_t len, int want_errno);
+void script_app_udp_connect(
+    struct script *s, struct place at, uint32_t addr, uint16_t port, int want_errno);
+void script_app_udp_sends(
+    struct script *s, struct place at, uint32_t addr, uint16_t port, int64_t len, int want_errno);
 void script_app_udp_reads(struct script *s, struct place at, int64_t want_len);
 void script_app_udp_read_fails(struct script *s, struct place at, int want_errno);
 void script_app_udp_rcvbuf(struct script *s, struct place at, int bytes);
@@ -321,7 +344,9 @@ void script_sysctl(struct script *s, struct place at, const char *name, const ch
 #define counter_is(s, name, v)	script_counts(s, HERE, name, v)
 #define sysctl_set(s, name, v)	script_sysctl(s, HERE, name, v)
 
-/* Moves the clock so that the next SYN or SYN-ACK of connection 0 has the ISN s->isn_base (isn.c). */
+/*
+ * Moves the clock so that the next SYN or SYN-ACK of connection 0 has the ISN s->isn_base (isn.c).
+ */
 void script_aim_isn(struct script *s, bool active);
 
 /* app_ helpers that isn.c uses on a stack of its own. */

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The application of a script: calls of the public library on non-blocking sockets. On a manual stack a call is made while
- * holding netisr 0, so what it asks for happens at once or in the rounds that follow; nothing here can sleep.
+ * The application of a script: calls of the public library on non-blocking sockets. On a manual
+ * stack a call is made while holding netisr 0, so what it asks for happens at once or in the rounds
+ * that follow; nothing here can sleep.
  */
 #include <arpa/inet.h>
 #include <fcntl.h>
@@ -18,6 +19,8 @@
 
 #include "runtime/netisr.h"
 
+#include "fuzz/fuzz_ops.h"
+#include "support/record.h"
 #include "support/script.h"
 #include "support/script_priv.h"
 
@@ -77,7 +80,8 @@ check_result(struct script *s, const char *call, int64_t rc, int got_errno, int 
 	if (rc >= 0)
 		got_errno = 0;
 	if (got_errno != want_errno)
-		script_fail(s, "%s: wanted %s\n   got %s", call, error_name(want_errno), error_name(got_errno));
+		script_fail(s, "%s: wanted %s\n   got %s", call, error_name(want_errno),
+		    error_name(got_errno));
 }
 
 /* ---- on any test stack ---- */
@@ -164,14 +168,17 @@ script_app_accepts(struct script *s, struct place at, int want_errno)
 	socklen_t len = sizeof(a);
 	int fd;
 
+	record_call(s, FUZZ_ACCEPT, 0);
 	begin(s, at);
 	fd = darter_accept4(s->lfd, (struct sockaddr *)&a, &len, SOCK_NONBLOCK);
 	end(s);
 	if (fd >= 0)
 		s->c->fd = fd;
 	check_result(s, "accept", fd, errno, want_errno);
-	if (fd >= 0 && (ntohl(a.sin_addr.s_addr) != s->c->faddr || ntohs(a.sin_port) != s->c->fport))
-		script_fail(s, "accept: wanted the connection from port %u\n   got the one from port %u",
+	if (fd >= 0 &&
+	    (ntohl(a.sin_addr.s_addr) != s->c->faddr || ntohs(a.sin_port) != s->c->fport))
+		script_fail(s,
+		    "accept: wanted the connection from port %u\n   got the one from port %u",
 		    s->c->fport, ntohs(a.sin_port));
 }
 
@@ -191,6 +198,7 @@ script_app_connects(struct script *s, struct place at, uint32_t addr, int want_e
 		c->fport = (uint16_t)(SCRIPT_ACTIVE_FPORT + i);
 		c->faddr = addr;
 	}
+	record_call(s, FUZZ_CONNECT, 0);
 	script_mark(s);
 	rc = script_connect_on(&s->ts, c->fd, is_new ? c->lport : 0, addr, c->fport);
 	check_result(s, "connect", rc == 0 ? 0 : -1, rc, want_errno);
@@ -211,6 +219,7 @@ script_app_writes(struct script *s, struct place at, int64_t bytes, int flags)
 	assert_non_null(buf);
 	for (i = 0; i < bytes; i++)
 		buf[i] = script_pattern(1, c->app_wr + i);
+	record_call(s, FUZZ_WRITE, (unsigned)bytes);
 	begin(s, at);
 	rc = darter_send(c->fd, buf, (size_t)bytes, MSG_NOSIGNAL | flags);
 	end(s);
@@ -243,6 +252,7 @@ script_app_reads(struct script *s, struct place at, int64_t bytes)
 	assert_true(bytes > 0 && bytes <= IO_MAX_BYTES);
 	buf = malloc((size_t)bytes);
 	assert_non_null(buf);
+	record_call(s, FUZZ_READ, (unsigned)bytes);
 	begin(s, at);
 	rc = darter_recv(c->fd, buf, (size_t)bytes, 0);
 	end(s);
@@ -251,7 +261,9 @@ script_app_reads(struct script *s, struct place at, int64_t bytes)
 	check_result(s, "recv", rc, errno, 0);
 	for (i = 0; i < bytes; i++)
 		if (buf[i] != script_pattern(0, c->app_rd + i))
-			script_fail(s, "recv: wrong byte at stream position %" PRId64 ": wanted 0x%02x, got 0x%02x",
+			script_fail(s,
+			    "recv: wrong byte at stream position %" PRId64
+			    ": wanted 0x%02x, got 0x%02x",
 			    c->app_rd + i, script_pattern(0, c->app_rd + i), buf[i]);
 	c->app_rd += bytes;
 	free(buf);
@@ -263,6 +275,7 @@ script_app_reads_eof(struct script *s, struct place at)
 	uint8_t b;
 	ssize_t rc;
 
+	record_call(s, FUZZ_READ, 1);
 	begin(s, at);
 	rc = darter_recv(s->c->fd, &b, 1, 0);
 	end(s);
@@ -304,6 +317,7 @@ script_app_closes(struct script *s, struct place at)
 {
 	int rc;
 
+	record_call(s, FUZZ_CLOSE, 0);
 	begin(s, at);
 	rc = darter_close(s->c->fd);
 	end(s);
@@ -346,6 +360,7 @@ script_app_shutdown(struct script *s, struct place at, int how, int want_errno)
 {
 	int rc;
 
+	record_call(s, FUZZ_SHUTDOWN, (unsigned)how);
 	begin(s, at);
 	rc = darter_shutdown(s->c->fd, how);
 	end(s);
@@ -353,10 +368,12 @@ script_app_shutdown(struct script *s, struct place at, int how, int want_errno)
 }
 
 void
-script_app_sets(struct script *s, struct place at, int level, int name, const void *val, socklen_t len)
+script_app_sets(
+    struct script *s, struct place at, int level, int name, const void *val, socklen_t len)
 {
 	int rc;
 
+	record_option(s, level, name, *(const int *)val);
 	begin(s, at);
 	rc = darter_setsockopt(s->c->fd >= 0 ? s->c->fd : s->lfd, level, name, val, len);
 	end(s);
@@ -415,7 +432,8 @@ script_app_udp_bind(struct script *s, struct place at, uint16_t port)
 }
 
 void
-script_app_udp_connect(struct script *s, struct place at, uint32_t addr, uint16_t port, int want_errno)
+script_app_udp_connect(
+    struct script *s, struct place at, uint32_t addr, uint16_t port, int want_errno)
 {
 	struct sockaddr_in a = make_addr(addr, port);
 	int rc;
@@ -428,7 +446,8 @@ script_app_udp_connect(struct script *s, struct place at, uint32_t addr, uint16_
 }
 
 void
-script_app_udp_sends(struct script *s, struct place at, uint32_t addr, uint16_t port, int64_t len, int want_errno)
+script_app_udp_sends(
+    struct script *s, struct place at, uint32_t addr, uint16_t port, int64_t len, int want_errno)
 {
 	struct sockaddr_in a = make_addr(addr, port);
 	uint8_t *buf = malloc((size_t)len + 1);
@@ -439,9 +458,10 @@ script_app_udp_sends(struct script *s, struct place at, uint32_t addr, uint16_t 
 	udp_open(s);
 	for (i = 0; i < len; i++)
 		buf[i] = script_pattern(1, i);
+	record_call(s, FUZZ_UDP_SEND, (unsigned)len);
 	begin(s, at);
-	rc = darter_sendto(s->ufd, buf, (size_t)len, MSG_NOSIGNAL, addr != 0 ? (const struct sockaddr *)&a : NULL,
-	    addr != 0 ? sizeof(a) : 0);
+	rc = darter_sendto(s->ufd, buf, (size_t)len, MSG_NOSIGNAL,
+	    addr != 0 ? (const struct sockaddr *)&a : NULL, addr != 0 ? sizeof(a) : 0);
 	end(s);
 	free(buf);
 	check_result(s, "sendto", rc, errno, want_errno);
@@ -456,12 +476,14 @@ script_app_udp_reads(struct script *s, struct place at, int64_t want_len)
 	ssize_t rc;
 	int64_t i;
 
+	record_call(s, FUZZ_UDP_READ, 0);
 	begin(s, at);
 	rc = darter_recv(s->ufd, buf, sizeof(buf), 0);
 	end(s);
 	check_result(s, "recv", rc, errno, 0);
 	if (rc != want_len)
-		script_fail(s, "recv: wanted a datagram of %" PRId64 " bytes\n   got %zd", want_len, rc);
+		script_fail(
+		    s, "recv: wanted a datagram of %" PRId64 " bytes\n   got %zd", want_len, rc);
 	for (i = 0; i < rc; i++)
 		if (buf[i] != script_pattern(0, i))
 			script_fail(s, "recv: wrong byte at %" PRId64 " of the datagram", i);
@@ -490,4 +512,15 @@ script_app_udp_rcvbuf(struct script *s, struct place at, int bytes)
 	rc = darter_setsockopt(s->ufd, SOL_SOCKET, SO_RCVBUF, &bytes, sizeof(bytes));
 	end(s);
 	check_result(s, "setsockopt SO_RCVBUF", rc, errno, 0);
+}
+
+void
+script_udp_send_on(struct script *s, uint32_t addr, uint16_t port, uint32_t len)
+{
+	static uint8_t buf[65536];
+	struct sockaddr_in a = make_addr(addr, port);
+
+	enter(&s->ts);
+	darter_sendto(s->ufd, buf, len, MSG_NOSIGNAL, (const struct sockaddr *)&a, sizeof(a));
+	leave(&s->ts);
 }

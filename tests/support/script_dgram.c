@@ -27,7 +27,9 @@ addr_or(int64_t addr, uint32_t dflt)
 
 /* ---- the peer ---- */
 
-/* The packet of ours that an error quotes: IP header and the first bytes of its transport header. */
+/*
+ * The packet of ours that an error quotes: IP header and the first bytes of its transport header.
+ */
 static size_t
 build_quote(struct script *s, const struct icmp_quote *q, uint8_t *p)
 {
@@ -73,15 +75,19 @@ script_peer_icmp(struct script *s, struct place at, const struct icmp_quote *q)
 	len = icmp4_emit(frame + L4_AT, &v);
 	if (q->bad_csum)
 		frame[L4_AT + 2] ^= 0x55;
-	peer_sends_raw(s, frame, script_wrap_ip(frame, IP_PROTO_ICMP, addr_or(q->from, TEST_PEER_IP),
-	    TEST_STACK_IP, (uint32_t)len));
+	peer_sends_raw(s, frame,
+	    script_wrap_ip(frame, IP_PROTO_ICMP, addr_or(q->from, TEST_PEER_IP), TEST_STACK_IP,
+		(uint32_t)len));
 }
 
 void
-script_peer_echo(struct script *s, struct place at, uint16_t id, uint16_t seq, uint32_t len, bool bad_csum)
+script_peer_echo(
+    struct script *s, struct place at, uint16_t id, uint16_t seq, uint32_t len, bool bad_csum)
 {
 	uint8_t frame[2048] = { 0 }, data[1500];
-	struct icmp4_view v = { .type = ICMP4_ECHO, .id = id, .seq = seq, .data = data, .data_bytes = len };
+	struct icmp4_view v = {
+		.type = ICMP4_ECHO, .id = id, .seq = seq, .data = data, .data_bytes = len
+	};
 	uint32_t i;
 	size_t n;
 
@@ -92,11 +98,13 @@ script_peer_echo(struct script *s, struct place at, uint16_t id, uint16_t seq, u
 	n = icmp4_emit(frame + L4_AT, &v);
 	if (bad_csum)
 		frame[L4_AT + 2] ^= 0x55;
-	peer_sends_raw(s, frame, script_wrap_ip(frame, IP_PROTO_ICMP, TEST_PEER_IP, TEST_STACK_IP, (uint32_t)n));
+	peer_sends_raw(s, frame,
+	    script_wrap_ip(frame, IP_PROTO_ICMP, TEST_PEER_IP, TEST_STACK_IP, (uint32_t)n));
 }
 
 static void
-finish_udp_csum(const struct udp_spec *u, uint32_t src_ip, uint32_t dst_ip, uint8_t *p, uint32_t len)
+finish_udp_csum(
+    const struct udp_spec *u, uint32_t src_ip, uint32_t dst_ip, uint8_t *p, uint32_t len)
 {
 	struct ipaddr src = ipaddr_v4_cpu(src_ip), dst = ipaddr_v4_cpu(dst_ip);
 	uint16_t sum;
@@ -149,11 +157,13 @@ script_peer_arp(struct script *s, struct place at, const struct arp_spec *a)
 	teststack_mac(host, v.sender_mac.b);
 	if (a->op == ARP_OP_REPLY)
 		teststack_mac(1, v.target_mac.b);
-	ether_emit(frame, a->op == ARP_OP_REPLY ? &v.target_mac : &MAC_BROADCAST, &v.sender_mac, ETHER_TYPE_ARP);
+	ether_emit(frame, a->op == ARP_OP_REPLY ? &v.target_mac : &MAC_BROADCAST, &v.sender_mac,
+	    ETHER_TYPE_ARP);
 	arp_emit(frame + ETHER_HDR_BYTES, &v);
 	if (a->hw_kind != 0)
 		store_be16(frame + ETHER_HDR_BYTES, (uint16_t)a->hw_kind);
-	peer_sends_raw(s, frame, a->cut_bytes != 0 ? ETHER_HDR_BYTES + (uint32_t)a->cut_bytes : sizeof(frame));
+	peer_sends_raw(
+	    s, frame, a->cut_bytes != 0 ? ETHER_HDR_BYTES + (uint32_t)a->cut_bytes : sizeof(frame));
 }
 
 /* ---- the stack ---- */
@@ -190,9 +200,10 @@ script_stack_udp(struct script *s, struct place at, const struct udp_spec *u)
 	if (v.csum_raw == 0 || csum_fold_raw(csum_partial(ip.payload, v.total_bytes,
 	    csum_pseudo(&src, &dst, IP_PROTO_UDP, v.total_bytes))) != 0xffff)
 		script_fail(s, "UDP checksum is wrong or missing: %s", line);
-	if ((u->sport != 0 && v.sport != u->sport) || v.dport != u->dport || v.payload_bytes != u->len)
-		script_fail(s, "wanted UDP port %u to %u, %" PRId64 " bytes\n   got %s", u->sport, u->dport,
-		    u->len, line);
+	if ((u->sport != 0 && v.sport != u->sport) || v.dport != u->dport ||
+	    v.payload_bytes != u->len)
+		script_fail(s, "wanted UDP port %u to %u, %" PRId64 " bytes\n   got %s", u->sport,
+		    u->dport, u->len, line);
 	for (i = 0; i < u->len; i++)
 		if (v.payload[i] != script_pattern(1, i))
 			script_fail(s, "wrong byte at %" PRId64 " of the datagram: %s", i, line);
@@ -217,7 +228,8 @@ script_stack_icmp(struct script *s, struct place at, int type, int code)
 	if (!icmp4_csum_ok(ip.payload, ip.payload_bytes))
 		script_fail(s, "ICMP checksum is wrong: %s", line);
 	if (v.type != type || v.code != code)
-		script_fail(s, "wanted %s\n   got type %u code %u: %s", wanted, v.type, v.code, line);
+		script_fail(
+		    s, "wanted %s\n   got type %u code %u: %s", wanted, v.type, v.code, line);
 	/* RFC 1122 3.2.2: an error quotes at least the IP header and 8 bytes */
 	if (icmp4_is_error(v.type) && v.data_bytes < IP4_HDR_BYTES + 8)
 		script_fail(s, "the error quotes only %zu bytes: %s", v.data_bytes, line);

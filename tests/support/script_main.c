@@ -1,12 +1,14 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * main() of every script program: runs each registered script on both wraps under cmocka. Arguments are cmocka filters
+ * main() of every script program: runs each registered script on both wraps under cmocka. Arguments
+ * are cmocka filters
  * ("*fin*"); a test's name is "script_name 2^32" or "script_name 2^31".
  */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/record.h"
 #include "support/script.h"
 #include "support/script_priv.h"
 
@@ -50,7 +52,9 @@ run_one(void **state)
 	struct run *r = *state;
 
 	r->s = script_begin(r->script, variants[r->variant].name, variants[r->variant].wrap);
+	record_begin(r->s);
 	script_run(r->s, r->script);
+	record_end(r->s);
 	script_end(r->s);
 }
 

@@ -2,8 +2,9 @@
 /*
  * The wire of a script, TCP: building the peer's segments, taking and checking the stack's.
  *
- * The peer keeps the state that a plain receiver would: snd_nxt moves with what it sends, rcv_nxt with in-order data that a
- * script has accepted by stack_sends(), TSecr echoes the last TSval seen. A script can say any field itself.
+ * The peer keeps the state that a plain receiver would: snd_nxt moves with what it sends, rcv_nxt
+ * with in-order data that a script has accepted by stack_sends(), TSecr echoes the last TSval seen.
+ * A script can say any field itself.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #include "wire/ether.h"
 #include "wire/ip4.h"
 
+#include "support/record.h"
 #include "support/script.h"
 #include "support/script_priv.h"
 
@@ -75,8 +77,8 @@ script_wrap_ip(uint8_t *frame, uint8_t proto, uint32_t src, uint32_t dst, uint32
 }
 
 /* Options of a peer's segment: what the connection uses unless the script says otherwise. */
-static size_t
-build_opts(struct script *s, const struct seg *g, uint8_t *buf)
+size_t
+script_seg_opts(struct script *s, const struct seg *g, uint8_t *buf)
 {
 	struct conn *c = s->c;
 	bool is_syn = (g->flags & TH_SYN) != 0;
@@ -122,7 +124,7 @@ build_tcp(struct script *s, const struct seg *g, uint8_t *p, uint32_t src, uint3
 	struct ipaddr from = ipaddr_v4_cpu(src), to = ipaddr_v4_cpu(dst);
 	int64_t seq = or_default(g->seq, c->snd_nxt);
 	uint8_t opts[SEG_BYTES_MAX] = { 0 };
-	size_t opts_bytes = (build_opts(s, g, opts) + 3) & ~(size_t)3;
+	size_t opts_bytes = (script_seg_opts(s, g, opts) + 3) & ~(size_t)3;
 	uint32_t hdr_bytes = TCP_HDR_BYTES + (uint32_t)opts_bytes;
 	uint32_t len = hdr_bytes + (uint32_t)g->len;
 	struct tcp_view v = {
@@ -189,7 +191,8 @@ script_build(struct script *s, const struct seg *g, uint8_t *frame, size_t size)
 	uint32_t dst = (uint32_t)or_default(g->dst, TEST_STACK_IP);
 	uint32_t l4_bytes, len;
 
-	assert_true(size >= L4_AT + TCP_HDR_MAX_BYTES + IP4_HDR_MAX_BYTES - IP4_HDR_BYTES + (size_t)g->len);
+	assert_true(
+	    size >= L4_AT + TCP_HDR_MAX_BYTES + IP4_HDR_MAX_BYTES - IP4_HDR_BYTES + (size_t)g->len);
 	l4_bytes = build_tcp(s, g, frame + L4_AT, src, dst);
 	len = script_wrap_ip(frame, IP_PROTO_TCP, src, dst, l4_bytes);
 	if (g->ip_opts.count > 0) {
@@ -232,6 +235,7 @@ script_peer_sends(struct script *s, struct place at, const struct seg *g, size_t
 	for (i = 0; i < count; i++) {
 		uint32_t len = script_build(s, &g[i], frame, sizeof(frame));
 
+		record_seg(s, &g[i]);
 		wire_dev_inject(s->ts.wire, (unsigned)g[i].queue, frame, len);
 		note_peer_sent(s->c, &g[i]);
 	}
@@ -242,6 +246,7 @@ script_peer_sends(struct script *s, struct place at, const struct seg *g, size_t
 void
 peer_sends_raw(struct script *s, const void *frame, uint32_t len)
 {
+	record_frame(s, frame, len);
 	wire_dev_inject(s->ts.wire, 0, frame, len);
 	script_mark(s);
 	teststack_run(&s->ts);
@@ -276,12 +281,15 @@ script_check_frame(struct script *s, const struct wire_frame *f)
 
 	if (ether_parse(f->bytes, f->len, &eth) != WIRE_OK || eth.type != ETHER_TYPE_IP4 ||
 	    ip4_parse(f->bytes + eth.hdr_bytes, f->len - eth.hdr_bytes, &ip) != WIRE_OK)
-		script_fail(s, "wanted an IPv4 packet\n   got %s", script_dump(f, line, sizeof(line)));
+		script_fail(
+		    s, "wanted an IPv4 packet\n   got %s", script_dump(f, line, sizeof(line)));
 	if (!ip4_csum_ok(f->bytes + eth.hdr_bytes, ip.hdr_bytes))
-		script_fail(s, "IP header checksum is wrong: %s", script_dump(f, line, sizeof(line)));
+		script_fail(
+		    s, "IP header checksum is wrong: %s", script_dump(f, line, sizeof(line)));
 	teststack_mac((uint8_t)(be32_to_cpu(ip.dst) == TEST_THIRD_IP ? 3 : 2), mac);
 	if (be32_to_cpu(ip.src) != TEST_STACK_IP || memcmp(eth.dst.b, mac, sizeof(mac)) != 0)
-		script_fail(s, "source or next hop is wrong: %s", script_dump(f, line, sizeof(line)));
+		script_fail(
+		    s, "source or next hop is wrong: %s", script_dump(f, line, sizeof(line)));
 	return ip;
 }
 
@@ -317,11 +325,17 @@ check_payload(struct script *s, const struct tcp_view *v, int64_t seq)
 
 	for (i = 0; i < v->payload_bytes; i++)
 		if (v->payload[i] != script_pattern(1, first + (int64_t)i))
-			script_fail(s, "payload is wrong at stream position %" PRId64 ": wanted 0x%02x, got 0x%02x",
-			    first + (int64_t)i, script_pattern(1, first + (int64_t)i), v->payload[i]);
+			script_fail(s,
+			    "payload is wrong at stream position %" PRId64
+			    ": wanted 0x%02x, got 0x%02x",
+			    first + (int64_t)i, script_pattern(1, first + (int64_t)i),
+			    v->payload[i]);
 }
 
-/* Reads a frame as a segment of the current connection; every check that needs no wish of the script is made here. */
+/*
+ * Reads a frame as a segment of the current connection; every check that needs no wish of the
+ * script is made here.
+ */
 static struct seg
 decode(struct script *s, const struct wire_frame *f)
 {
@@ -333,12 +347,14 @@ decode(struct script *s, const struct wire_frame *f)
 	struct tcp_view v;
 
 	if (ip.proto != IP_PROTO_TCP || tcp_parse(ip.payload, ip.payload_bytes, &v) != WIRE_OK)
-		script_fail(s, "wanted a TCP segment\n   got %s", script_dump(f, line, sizeof(line)));
+		script_fail(
+		    s, "wanted a TCP segment\n   got %s", script_dump(f, line, sizeof(line)));
 	if (csum_fold(csum_partial(ip.payload, ip.payload_bytes,
 	    csum_pseudo(&src, &dst, IP_PROTO_TCP, ip.payload_bytes))) != 0)
 		script_fail(s, "TCP checksum is wrong: %s", script_dump(f, line, sizeof(line)));
 	if (be32_to_cpu(ip.dst) != c->faddr || v.dport != c->fport || v.sport != c->lport)
-		script_fail(s, "not a segment of this connection: %s", script_dump(f, line, sizeof(line)));
+		script_fail(
+		    s, "not a segment of this connection: %s", script_dump(f, line, sizeof(line)));
 	if ((v.flags & TH_SYN) && !c->iss_known) {
 		c->iss = v.seq;
 		c->iss_known = true;
@@ -359,14 +375,20 @@ decode(struct script *s, const struct wire_frame *f)
 static void
 note_stack_sent(struct conn *c, const struct seg *got)
 {
-	int64_t end = got->seq + got->len + ((got->flags & TH_SYN) != 0) + ((got->flags & TH_FIN) != 0);
+	int64_t end =
+	    got->seq + got->len + ((got->flags & TH_SYN) != 0) + ((got->flags & TH_FIN) != 0);
 
-	int shift = !(got->flags & TH_SYN) && c->wscale >= 0 && c->stack_wscale > 0 ? (int)c->stack_wscale : 0;
+	int shift = !(got->flags & TH_SYN) && c->wscale >= 0 && c->stack_wscale > 0
+			? (int)c->stack_wscale
+			: 0;
 
 	if (got->flags & TH_SYN)
 		c->stack_wscale = got->wscale;
 	if (got->flags & TH_ACK && !(got->flags & TH_RST))
 		c->stack_edge = got->ack + (got->wnd << shift);
+	if (got->flags & TH_ACK)
+		c->stack_ack = got->ack;
+	c->stack_max = end > c->stack_max ? end : c->stack_max;
 	if (got->ts == 1)
 		c->ts_recent = (uint32_t)got->tsval;
 	if (!(got->flags & TH_RST) && got->seq <= c->rcv_nxt && end > c->rcv_nxt)
@@ -381,7 +403,9 @@ check_moment(struct script *s, const struct seg *want, const struct wire_frame *
 	int64_t late_us = since_us - want->after_ms * 1000;
 
 	if (late_us < -tol_us || late_us > tol_us)
-		script_fail(s, "wanted the segment after %" PRId64 " ms\n   got it after %.3f ms (tolerance %.3f ms)",
+		script_fail(s,
+		    "wanted the segment after %" PRId64
+		    " ms\n   got it after %.3f ms (tolerance %.3f ms)",
 		    want->after_ms, (double)since_us / 1000.0, (double)tol_us / 1000.0);
 }
 
@@ -411,7 +435,8 @@ expect_one(struct script *s, const struct seg *want)
 	field = seg_differs(want, &got);
 	if (field != NULL)
 		script_fail(s, "wanted %s\n   got %s (%s)\n   that is %s", wanted,
-		    seg_format(&got, text, sizeof(text)), field, script_dump(f, line, sizeof(line)));
+		    seg_format(&got, text, sizeof(text)), field,
+		    script_dump(f, line, sizeof(line)));
 	if (want->after_ms != SEG_ANY)
 		check_moment(s, want, f);
 	note_stack_sent(s->c, &got);
@@ -475,7 +500,8 @@ script_stack_silent(struct script *s, struct place at, int64_t ms)
 		;
 	f = wire_dev_take(s->ts.wire);
 	if (f != NULL)
-		script_fail(s, "wanted silence\n   got %s (sent at %.3f ms)", script_dump(f, line, sizeof(line)),
+		script_fail(s, "wanted silence\n   got %s (sent at %.3f ms)",
+		    script_dump(f, line, sizeof(line)),
 		    (double)time_since_us(f->at, s->ts.started) / 1000.0);
 }
 
@@ -484,4 +510,34 @@ script_advance_ms(struct script *s, struct place at, int64_t ms)
 {
 	s->place = at;
 	teststack_advance(&s->ts, (uint64_t)ms * US_PER_MS);
+}
+
+void
+script_watch_frame(struct script *s, const struct wire_frame *f)
+{
+	struct ether_view eth;
+	struct tcp_view v;
+	struct ip4_view ip;
+	struct conn *c;
+	int64_t end;
+
+	if (ether_parse(f->bytes, f->len, &eth) != WIRE_OK || eth.type != ETHER_TYPE_IP4 ||
+	    ip4_parse(f->bytes + eth.hdr_bytes, f->len - eth.hdr_bytes, &ip) != WIRE_OK ||
+	    ip.proto != IP_PROTO_TCP || tcp_parse(ip.payload, ip.payload_bytes, &v) != WIRE_OK)
+		return;
+	for (c = s->conns; c < s->conns + SCRIPT_CONNS; c++)
+		if (c->fport == v.dport && c->lport == v.sport)
+			break;
+	if (c == s->conns + SCRIPT_CONNS)
+		return;
+	if (v.flags & TH_SYN) {
+		c->iss = v.seq;
+		c->iss_known = true;
+		c->stack_max = 0;
+	}
+	end = (int32_t)(v.seq - c->iss) + (int64_t)v.payload_bytes +
+	      ((v.flags & (TH_SYN | TH_FIN)) != 0);
+	c->stack_max = end > c->stack_max ? end : c->stack_max;
+	if (v.flags & TH_ACK)
+		c->stack_ack = (int32_t)(v.ack - c->irs);
 }

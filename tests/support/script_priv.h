@@ -16,14 +16,36 @@ void script_end(struct script *s);
 /* Frees everything, also after a failure. */
 void script_discard(struct script *s);
 
-/* Fails unless the frame is one that P could be sent: addresses, lengths, IP checksum. Returns the IP view. */
+/*
+ * Fails unless the frame is one that P could be sent: addresses, lengths, IP checksum. Returns the
+ * IP view.
+ */
 struct ip4_view script_check_frame(struct script *s, const struct wire_frame *f);
 
 /* Next frame sent, waiting up to until_us of virtual time for it; NULL when none came. */
 struct wire_frame *script_next_frame(struct script *s, uint64_t wait_us);
 
-/* Ethernet and IPv4 header in front of l4_bytes at frame + 34; pads to 60. Returns the frame's length. */
-uint32_t script_wrap_ip(uint8_t *frame, uint8_t proto, uint32_t src, uint32_t dst, uint32_t l4_bytes);
+/*
+ * Ethernet and IPv4 header in front of l4_bytes at frame + 34; pads to 60. Returns the frame's
+ * length.
+ */
+uint32_t script_wrap_ip(
+    uint8_t *frame, uint8_t proto, uint32_t src, uint32_t dst, uint32_t l4_bytes);
+
+/*
+ * Options of a peer's segment for the current connection, as script_build() puts them; returns
+ * their length.
+ */
+size_t script_seg_opts(struct script *s, const struct seg *g, uint8_t *buf);
+
+/*
+ * Learns ISN, acknowledgment and end of data from any TCP frame of the stack, whichever
+ * connection's it is.
+ */
+void script_watch_frame(struct script *s, const struct wire_frame *f);
+
+/* One datagram from the script's UDP socket, whatever comes of it. */
+void script_udp_send_on(struct script *s, uint32_t addr, uint16_t port, uint32_t len);
 
 /* Text of a frame for messages. */
 const char *script_dump(const struct wire_frame *f, char *buf, size_t size);

@@ -2,9 +2,10 @@
 /*
  * One TCP segment as scripts write it: SYN(), DATA(1, 1001), ACK(1, .sack = SACK(1001, 2001)).
  *
- * Sequence and acknowledgment numbers count from the ISN of whoever owns them, so the SYN is 0 and the first byte is 1.
- * A field that a script leaves out is SEG_ANY: the peer then sends what the connection implies, and of what the stack
- * sends it is not compared. SEG_NONE says that an option must be absent.
+ * Sequence and acknowledgment numbers count from the ISN of whoever owns them, so the SYN is 0 and
+ * the first byte is 1. A field that a script leaves out is SEG_ANY: the peer then sends what the
+ * connection implies, and of what the stack sends it is not compared. SEG_NONE says that an option
+ * must be absent.
  */
 #ifndef TEST_SUPPORT_SEG_H
 #define TEST_SUPPORT_SEG_H
@@ -14,7 +15,10 @@
 
 #include "wire/tcp.h"
 
-/* The defaults below are overridden by what the script names; that is the idea and not an oversight. */
+/*
+ * The defaults below are overridden by what the script names; that is the idea and not an
+ * oversight.
+ */
 #pragma GCC diagnostic ignored "-Woverride-init"
 
 #define SEG_ANY		INT64_MIN
@@ -70,44 +74,51 @@ struct seg {
 };
 
 #define SEG_DEFAULTS \
-	.flags = 0, .push = SEG_ANY, .seq = SEG_ANY, .ack = SEG_ANY, .len = 0, .wnd = SEG_ANY, .urg = SEG_ANY, \
-	.mss = SEG_ANY, .wscale = SEG_ANY, .sack_ok = SEG_ANY, .ts = SEG_ANY, .tsval = SEG_ANY, \
-	.tsecr = SEG_ANY, .sack = { .count = -1 }, .hlen_bytes = SEG_ANY, .bad_csum = 0, .fill = SEG_ANY, \
-	.src = SEG_ANY, .dst = SEG_ANY, .sport = SEG_ANY, .dport = SEG_ANY, .ip_total = SEG_ANY, \
-	.ip_hlen_words = SEG_ANY, .ip_bad_csum = 0, .frame_bytes = SEG_ANY, .queue = 0, .after_ms = SEG_ANY, \
-	.tol_ms = SEG_ANY
+	.flags = 0, .push = SEG_ANY, .seq = SEG_ANY, .ack = SEG_ANY, .len = 0, .wnd = SEG_ANY, \
+	.urg = SEG_ANY, .mss = SEG_ANY, .wscale = SEG_ANY, .sack_ok = SEG_ANY, .ts = SEG_ANY, \
+	.tsval = SEG_ANY, .tsecr = SEG_ANY, .sack = { .count = -1 }, .hlen_bytes = SEG_ANY, \
+	.bad_csum = 0, .fill = SEG_ANY, .src = SEG_ANY, .dst = SEG_ANY, .sport = SEG_ANY, \
+	.dport = SEG_ANY, .ip_total = SEG_ANY, .ip_hlen_words = SEG_ANY, .ip_bad_csum = 0, \
+	.frame_bytes = SEG_ANY, .queue = 0, .after_ms = SEG_ANY, .tol_ms = SEG_ANY
 
 #define SEG(...)	((struct seg){ SEG_DEFAULTS, __VA_ARGS__ })
 #define SYN(...)	((struct seg){ SEG_DEFAULTS, .flags = TH_SYN, .seq = 0, ##__VA_ARGS__ })
-#define SYNACK(...)	((struct seg){ SEG_DEFAULTS, .flags = TH_SYN | TH_ACK, .seq = 0, .ack = 1, ##__VA_ARGS__ })
+#define SYNACK(...) \
+	((struct seg){ SEG_DEFAULTS, .flags = TH_SYN | TH_ACK, .seq = 0, .ack = 1, ##__VA_ARGS__ })
 #define ACK(a, ...)	((struct seg){ SEG_DEFAULTS, .flags = TH_ACK, .ack = (a), ##__VA_ARGS__ })
 /* Bytes [from, to) */
 #define DATA(from, to, ...) \
-	((struct seg){ SEG_DEFAULTS, .flags = TH_ACK, .seq = (from), .len = (to) - (from), ##__VA_ARGS__ })
+	((struct seg){ \
+	    SEG_DEFAULTS, .flags = TH_ACK, .seq = (from), .len = (to) - (from), ##__VA_ARGS__ })
 /* Bytes [from, to) and the FIN, whose number is `to` */
 #define DATA_FIN(from, to, ...) \
-	((struct seg){ SEG_DEFAULTS, .flags = TH_ACK | TH_FIN, .seq = (from), .len = (to) - (from), ##__VA_ARGS__ })
-#define FIN(at, ...)	((struct seg){ SEG_DEFAULTS, .flags = TH_ACK | TH_FIN, .seq = (at), ##__VA_ARGS__ })
+	((struct seg){ SEG_DEFAULTS, .flags = TH_ACK | TH_FIN, .seq = (from), \
+	    .len = (to) - (from), ##__VA_ARGS__ })
+#define FIN(at, ...) \
+	((struct seg){ SEG_DEFAULTS, .flags = TH_ACK | TH_FIN, .seq = (at), ##__VA_ARGS__ })
 #define RST(at, ...)	((struct seg){ SEG_DEFAULTS, .flags = TH_RST, .seq = (at), ##__VA_ARGS__ })
 #define RSTACK(at, a, ...) \
-	((struct seg){ SEG_DEFAULTS, .flags = TH_RST | TH_ACK, .seq = (at), .ack = (a), ##__VA_ARGS__ })
+	((struct seg){ \
+	    SEG_DEFAULTS, .flags = TH_RST | TH_ACK, .seq = (at), .ack = (a), ##__VA_ARGS__ })
 
 /* SACK(1001, 2001, 3001, 4001): two blocks, the more recent first */
 #define SACK(...) \
-	((struct seg_sack){ .count = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t) / 2), \
+	((struct seg_sack){ \
+	    .count = (int)(sizeof((int64_t[]){ __VA_ARGS__ }) / sizeof(int64_t) / 2), \
 	    .edge = { __VA_ARGS__ } })
 #define NO_SACK		((struct seg_sack){ .count = 0 })
 
 /* BYTES(0x01, 0x02): option bytes */
 #define BYTES(...) \
-	((struct seg_bytes){ .count = (unsigned)sizeof((uint8_t[]){ __VA_ARGS__ }), .b = { __VA_ARGS__ } })
+	((struct seg_bytes){ \
+	    .count = (unsigned)sizeof((uint8_t[]){ __VA_ARGS__ }), .b = { __VA_ARGS__ } })
 
 /* "[FA] seq 1:1001 ack 5 win 100 …" in buf; fields that are SEG_ANY are left out. Returns buf. */
 const char *seg_format(const struct seg *g, char *buf, size_t size);
 
 /*
- * Does `got` (all fields known) have what `want` asks for? NULL when it does, else the name of the first field
- * that differs.
+ * Does `got` (all fields known) have what `want` asks for? NULL when it does, else the name of the
+ * first field that differs.
  */
 const char *seg_differs(const struct seg *want, const struct seg *got);
 

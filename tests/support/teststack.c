@@ -2,10 +2,11 @@
 /*
  * Building and driving a stack under test.
  *
- * The holder rule: a thread holds one netisr at a time, so every helper takes a netisr, works and gives it back; calls of
- * the application (script_app.c) do the same. Rounds are bounded: a stack that never becomes idle fails the test instead
- * of hanging it. The clock goes to wheel deadlines, which may lie up to one slot (64 us) before the timer's own; a step
- * that finds nothing due therefore moves on by one slot.
+ * The holder rule: a thread holds one netisr at a time, so every helper takes a netisr, works and
+ * gives it back; calls of the application (script_app.c) do the same. Rounds are bounded: a stack
+ * that never becomes idle fails the test instead of hanging it. The clock goes to wheel deadlines,
+ * which may lie up to one slot (64 us) before the timer's own; a step that finds nothing due
+ * therefore moves on by one slot.
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -39,7 +40,14 @@ print_log(void *arg, int level, const char *line)
 
 /* What darter_open() builds a stack of. */
 static const struct layer *const layers[] = {
-	&link_layer, &inet_layer, &ulp_layer, &demux_layer, &udp_layer, &tcp_layer, &sock_layer, NULL,
+	&link_layer,
+	&inet_layer,
+	&ulp_layer,
+	&demux_layer,
+	&udp_layer,
+	&tcp_layer,
+	&sock_layer,
+	NULL,
 };
 
 struct darter_stack *
@@ -81,7 +89,10 @@ teststack_mac(uint8_t host, uint8_t ret_mac[6])
 	memcpy(ret_mac, mac, sizeof(mac));
 }
 
-/* Answers an ARP request for P or Q. Every other ARP packet of the stack is not the scripts' business: swallowed too. */
+/*
+ * Answers an ARP request for P or Q. Every other ARP packet of the stack is not the scripts'
+ * business: swallowed too.
+ */
 static bool
 answer_arp(void *arg, const uint8_t *frame, uint32_t len)
 {
@@ -91,7 +102,8 @@ answer_arp(void *arg, const uint8_t *frame, uint32_t len)
 	struct arp_view arp, out;
 	uint32_t target;
 
-	if (!ts->auto_arp || ether_parse(frame, len, &eth) != WIRE_OK || eth.type != ETHER_TYPE_ARP ||
+	if (!ts->auto_arp || ether_parse(frame, len, &eth) != WIRE_OK ||
+	    eth.type != ETHER_TYPE_ARP ||
 	    arp_parse(frame + eth.hdr_bytes, len - eth.hdr_bytes, &arp) != WIRE_OK)
 		return false;
 	target = be32_to_cpu(arp.target_ip);
@@ -143,7 +155,8 @@ make_config(const struct teststack_opts *o, unsigned wire_no)
 	config_init(cfg);
 	cfg->netisrs = o->netisrs != 0 ? o->netisrs : 1;
 	cfg->packets = o->packets != 0 ? o->packets : 512;
-	cfg->ring_memory_bytes = o->ring_memory_bytes != 0 ? o->ring_memory_bytes : UINT64_C(64) << 20;
+	cfg->ring_memory_bytes =
+	    o->ring_memory_bytes != 0 ? o->ring_memory_bytes : UINT64_C(64) << 20;
 	cfg->seed = o->seed != 0 ? o->seed : 1;
 	fill_port(cfg, o, wire_no);
 	for (i = 0; i < TESTSTACK_MAX_SYSCTLS && o->sysctls[i] != NULL; i++) {
@@ -271,7 +284,8 @@ teststack_chunk_bytes(const struct darter_stack *s)
 
 	for (i = 0; i < s->n_netisrs; i++)
 		for (class = 0; class < CHUNK_CLASSES; class++)
-			bytes -= (uint64_t)s->netisr[i]->chunks.n_free[class] * chunk_class_bytes(class);
+			bytes -=
+			    (uint64_t)s->netisr[i]->chunks.n_free[class] * chunk_class_bytes(class);
 	return bytes;
 }
 

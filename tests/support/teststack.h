@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A stack for tests: heap memory, no threads, a clock that moves only when told, a seed, and one test device (wire_dev.h)
- * with the addresses of tests/script: the stack is 192.0.2.1, its peer 192.0.2.2, a third host 192.0.2.3.
+ * A stack for tests: heap memory, no threads, a clock that moves only when told, a seed, and one
+ * test device (wire_dev.h) with the addresses of tests/script: the stack is 192.0.2.1, its peer
+ * 192.0.2.2, a third host 192.0.2.3.
  *
- * Nothing happens by itself: teststack_run() runs rounds until no netisr finds work, teststack_advance() moves the clock
- * from deadline to deadline. One thread.
+ * Nothing happens by itself: teststack_run() runs rounds until no netisr finds work,
+ * teststack_advance() moves the clock from deadline to deadline. One thread.
  */
 #ifndef TEST_SUPPORT_TESTSTACK_H
 #define TEST_SUPPORT_TESTSTACK_H
@@ -50,13 +51,16 @@ struct teststack {
 struct config;
 
 /*
- * A manual heap stack from cfg on this clock, visible to the library's calls. Fails the test on error. The other one
- * undoes it; no descriptor of it may be open.
+ * A manual heap stack from cfg on this clock, visible to the library's calls. Fails the test on
+ * error. The other one undoes it; no descriptor of it may be open.
  */
 struct darter_stack *teststack_build(struct config *cfg, struct clock *clock);
 void teststack_tear_down(struct darter_stack *s);
 
-/* Makes the stack on wire number `wire_no`, settled and with nothing captured. Fails the test on error. */
+/*
+ * Makes the stack on wire number `wire_no`, settled and with nothing captured. Fails the test on
+ * error.
+ */
 void teststack_init(struct teststack *ts, const struct teststack_opts *o, unsigned wire_no);
 
 /* Frees it. Harmless on an object that is all zero. */
@@ -69,8 +73,8 @@ unsigned teststack_run(struct teststack *ts);
 struct time teststack_next_deadline(struct teststack *ts);
 
 /*
- * Moves the clock to the next deadline but not past `until`, and runs. False when `until` is reached and what was due
- * then has run.
+ * Moves the clock to the next deadline but not past `until`, and runs. False when `until` is
+ * reached and what was due then has run.
  */
 bool teststack_step(struct teststack *ts, struct time until);
 

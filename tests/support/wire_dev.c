@@ -2,9 +2,10 @@
 /*
  * The test device behind "wire:N".
  *
- * A queue is a linked list of heap frames; in[] is filled by wire_dev_inject() and emptied by rx(), out is filled by tx()
- * and emptied by wire_dev_take(). Every transmitted packet is flattened and freed at once, so the packet pool shows leaks
- * of the stack and not of the test. The objects are static: a stack finds wire N by the number in its device string.
+ * A queue is a linked list of heap frames; in[] is filled by wire_dev_inject() and emptied by rx(),
+ * out is filled by tx() and emptied by wire_dev_take(). Every transmitted packet is flattened and
+ * freed at once, so the packet pool shows leaks of the stack and not of the test. The objects are
+ * static: a stack finds wire N by the number in its device string.
  */
 #include <errno.h>
 #include <stdio.h>

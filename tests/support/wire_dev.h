@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A device for tests, "wire:N": frames that the stack sends are kept in order with the moment of sending, frames that
- * the test injects are received in the next round. It offloads nothing, so what is captured is what a plain cable would
- * carry. Configured wire N of a process is one object; one thread uses it.
+ * A device for tests, "wire:N": frames that the stack sends are kept in order with the moment of
+ * sending, frames that the test injects are received in the next round. It offloads nothing, so
+ * what is captured is what a plain cable would carry. Configured wire N of a process is one object;
+ * one thread uses it.
  */
 #ifndef TEST_SUPPORT_WIRE_DEV_H
 #define TEST_SUPPORT_WIRE_DEV_H
@@ -38,14 +39,17 @@ struct wire_dev {
 	uint16_t queues;		/* asked for at open */
 	struct wire_queue in[WIRE_DEV_QUEUES];	/* towards the stack */
 	struct wire_queue out;		/* sent by the stack */
-	uint32_t tx_room;		/* frames that the device still takes; UINT32_MAX: any number */
+	uint32_t tx_room; /* frames that the device still takes; UINT32_MAX: any number */
 	bool link_down;
 	/* Looks at each frame sent; true: it is dealt with and not kept. */
 	bool (*on_tx)(void *arg, const uint8_t *frame, uint32_t len);
 	void *on_tx_arg;
 };
 
-/* Makes "wire:" known to the link layer; once a process, further calls do nothing. Fails the test when refused. */
+/*
+ * Makes "wire:" known to the link layer; once a process, further calls do nothing. Fails the test
+ * when refused.
+ */
 void wire_dev_register(void);
 
 /* Wire n, emptied and with defaults. Call before the stack that opens it is made. */

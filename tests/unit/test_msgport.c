@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runtime/msgport: who owes progress in each state, order, and a two-thread race in which no message may be stranded. */
+/*
+ * runtime/msgport: who owes progress in each state, order, and a two-thread race in which no
+ * message may be stranded.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -82,7 +85,10 @@ messages_come_oldest_first(void **state)
 	assert_null(msgport_take_all(&p));
 }
 
-/* ---- two threads: each message is pushed, then waited for; a stranded one would hang (bounded by the count) ---- */
+/*
+ * ---- two threads: each message is pushed, then waited for; a stranded one would hang (bounded by
+ * the count) ----
+ */
 
 #define RACES 300000
 

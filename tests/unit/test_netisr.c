@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runtime/netisr, keeper, waitword, publish: holding, borrowing, sleeping keepers, attach, grace periods, on a stack without layers. */
+/*
+ * runtime/netisr, keeper, waitword, publish: holding, borrowing, sleeping keepers, attach, grace
+ * periods, on a stack without layers.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -147,13 +150,14 @@ wait_for_a_post(struct darter_stack *s, int extra_fd)
 	pthread_t t;
 
 	assert_int_equal(pthread_create(&t, NULL, post_after_a_while, &w), 0);
-	assert_int_equal(wait_until(s, NULL, &w, 0, time_add_us(stack_now(s), 10 * US_PER_SEC), extra_fd), 0);
+	assert_int_equal(wait_until(s, NULL, &w, 0, time_add_us(stack_now(s), 10 * US_PER_SEC),
+	    extra_fd), 0);
 	assert_int_equal(waitword_seq(&w), 1);
 	pthread_join(t, NULL);
 }
 
 static void
-a_waiting_thread_is_woken_attached_or_not_with_a_descriptor_or_without(void **state)
+a_waiting_thread_is_woken_attached_or_not_with_a_fd_or_without(void **state)
 {
 	struct darter_stack *s = stack_of(1, CONFIG_THREADS_BACKGROUND, NULL);
 	int fds[2];
@@ -234,7 +238,8 @@ advancing_a_fake_clock_ends_the_wait_of_an_hour(void **state)
 	clock_init_fake(&clock, (struct time){ 1000 });
 	s = stack_of(1, CONFIG_THREADS_MANUAL, &clock);
 	assert_int_equal(pthread_create(&t, NULL, advance_after_a_while, &clock), 0);
-	assert_int_equal(wait_until(s, NULL, &w, 0, time_add_us(stack_now(s), 3600 * US_PER_SEC), -1), -ETIMEDOUT);
+	assert_int_equal(wait_until(s, NULL, &w, 0, time_add_us(stack_now(s), 3600 * US_PER_SEC),
+	    -1), -ETIMEDOUT);
 	pthread_join(t, NULL);
 	stack_free(s);
 }
@@ -281,7 +286,8 @@ a_noted_signal_ends_the_wait_with_eintr(void **state)
 	sigaction(SIGUSR1, &sa, &old);
 	assert_int_equal(netisr_start_keepers(s), 0);
 	assert_int_equal(pthread_create(&t, NULL, signal_after_a_while, &self), 0);
-	assert_int_equal(wait_until(s, NULL, &w, 0, time_add_us(stack_now(s), 10 * US_PER_SEC), -1), -EINTR);
+	assert_int_equal(wait_until(s, NULL, &w, 0, time_add_us(stack_now(s), 10 * US_PER_SEC), -1),
+	    -EINTR);
 	pthread_join(t, NULL);
 	sigaction(SIGUSR1, &old, NULL);
 	stack_free(s);
@@ -377,7 +383,7 @@ main(void)
 		cmocka_unit_test(a_call_to_a_sleeping_keeper_wakes_it_when_borrowing_is_off),
 		cmocka_unit_test(calls_from_many_threads_are_all_carried_out),
 		cmocka_unit_test(an_attached_thread_holds_until_it_detaches),
-		cmocka_unit_test(a_waiting_thread_is_woken_attached_or_not_with_a_descriptor_or_without),
+		cmocka_unit_test(a_waiting_thread_is_woken_attached_or_not_with_a_fd_or_without),
 		cmocka_unit_test(a_readable_descriptor_ends_the_wait),
 		cmocka_unit_test(the_deadline_ends_the_wait),
 		cmocka_unit_test(advancing_a_fake_clock_ends_the_wait_of_an_hour),

@@ -66,6 +66,31 @@ last_one_out_of_a_closing_object_finishes_it(void **state)
 	assert_int_equal(user, USER_CLOSING);
 }
 
+static void
+idle_object_is_grabbed_without_a_user(void **state)
+{
+	const uint32_t both = USER_RX_BUSY | USER_TX_BUSY;
+	_Atomic uint32_t user = 0;
+
+	(void)state;
+	assert_true(pin_grab_idle(&user, both));
+	assert_false(pin_grab_idle(&user, both));
+	assert_int_equal(pin_enter(&user, USER_RX_BUSY), -EBUSY);
+	assert_int_equal(pin_enter(&user, 0), 0);
+	assert_int_equal(pin_take(&user, USER_RX_BUSY, true), -EBUSY);
+	assert_true(pin_drop_idle(&user, both));
+	assert_int_equal(pin_take(&user, USER_RX_BUSY, true), 0);
+	assert_false(pin_grab_idle(&user, both));
+	pin_leave(&user, USER_RX_BUSY);
+	/* a close under the holder is finished by the closer */
+	assert_true(pin_grab_idle(&user, both));
+	pin_close(&user);
+	assert_int_equal(pin_leave(&user, 0), PIN_LEFT_LAST);
+	assert_false(pin_drop_idle(&user, both));
+	assert_int_equal(user, USER_CLOSING);
+	assert_false(pin_grab_idle(&user, both));
+}
+
 /* Threads enter, copy (a counter that only RX_BUSY guards), leave; one closes in between. */
 struct race {
 	_Atomic uint32_t user;
@@ -137,6 +162,7 @@ main(void)
 		cmocka_unit_test(object_at_rest_lets_nobody_in),
 		cmocka_unit_test(waiter_that_announces_itself_makes_the_holder_wake),
 		cmocka_unit_test(last_one_out_of_a_closing_object_finishes_it),
+		cmocka_unit_test(idle_object_is_grabbed_without_a_user),
 		cmocka_unit_test(close_under_threads_finishes_exactly_once),
 	};
 

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runtime/ring and chunk: bytes in order against a counting oracle, out-of-order writes, limits, two threads, memory given back. */
+/*
+ * runtime/ring and chunk: bytes in order against a counting oracle, out-of-order writes, limits,
+ * two threads, memory given back.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -239,7 +242,8 @@ two_threads_pass_a_stream_unharmed(void **state)
 	ring_at(&shared, 200000, 0xfff00000u);
 	assert_int_equal(pthread_create(&t, NULL, produce, NULL), 0);
 	while (out < STREAM_BYTES) {
-		uint32_t n = ring_read(&shared, buf, 1 + (out * 104729u) % (uint32_t)sizeof(buf), false);
+		uint32_t n = ring_read(&shared, buf, 1 + (out * 104729u) % (uint32_t)sizeof(buf),
+		    false);
 
 		check(buf, out, n);
 		out += n;
@@ -250,16 +254,19 @@ two_threads_pass_a_stream_unharmed(void **state)
 	ring_fini(&shared, &cache);
 }
 
+/* Each test ends with every chunk back in the depot. */
+#define GIVES_BACK(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
+
 int
 main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(bytes_come_out_in_order_over_the_position_wrap, setup, teardown),
-		cmocka_unit_test_setup_teardown(bytes_written_ahead_appear_when_the_gap_is_filled, setup, teardown),
-		cmocka_unit_test_setup_teardown(copy_out_reads_ahead_of_the_tail_and_again, setup, teardown),
-		cmocka_unit_test_setup_teardown(an_empty_ring_gives_its_memory_back, setup, teardown),
-		cmocka_unit_test_setup_teardown(a_spent_depot_shortens_the_write_and_nothing_is_lost, setup, teardown),
-		cmocka_unit_test_setup_teardown(two_threads_pass_a_stream_unharmed, setup, teardown),
+		GIVES_BACK(bytes_come_out_in_order_over_the_position_wrap),
+		GIVES_BACK(bytes_written_ahead_appear_when_the_gap_is_filled),
+		GIVES_BACK(copy_out_reads_ahead_of_the_tail_and_again),
+		GIVES_BACK(an_empty_ring_gives_its_memory_back),
+		GIVES_BACK(a_spent_depot_shortens_the_write_and_nothing_is_lost),
+		GIVES_BACK(two_threads_pass_a_stream_unharmed),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

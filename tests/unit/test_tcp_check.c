@@ -101,8 +101,8 @@ static const struct row rows[] = {
 	{ "timestamp half round", EST, TCPF_TS, TH_ACK, 0, 10, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, INT32_MIN, 0 },
 	{ "older timestamp, 24 days less a bit idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0,
-	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, -1, 24 * 86400 - 1 },
-	{ "older timestamp, 24 days idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, -1, 24 * 86400 },
+	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, -1, TCP_PAWS_IDLE_S - 1 },
+	{ "older timestamp, 24 days idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, -1, TCP_PAWS_IDLE_S },
 	{ "timestamp missing (3.2)", EST, TCPF_TS, TH_ACK, 0, 10, 0, TCP_DROP, CTR_drop_tcp_paws, 0, false, 0, 0 },
 	{ "timestamp not agreed", EST, 0, TH_ACK, 0, 10, 0, OK, 0, true, -1, 0 },
 	/* RFC 9293 3.6.1 */

@@ -137,11 +137,12 @@ count(struct netisr *n)
 static void
 advance(struct netisr *n, struct clock *c, uint64_t ms)
 {
-	unsigned i;
+	uint64_t i;
 
-	clock_advance_us(c, ms * US_PER_MS);
-	for (i = 0; i < 8; i++)
+	for (i = 0; i < ms; i++) {
+		clock_advance_us(c, US_PER_MS);
 		netisr_round(n);
+	}
 }
 
 static const struct layer *const layers[] = {

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* runtime/wheel: timers against a sorted model, over all levels, with lazy re-arming and callbacks that change the wheel. */
+/*
+ * runtime/wheel: timers against a sorted model, over all levels, with lazy re-arming and callbacks
+ * that change the wheel.
+ */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -56,7 +59,10 @@ reset(uint64_t start_us)
 		timer_init(&probes[i].t, on_fire);
 }
 
-/* Goes from deadline to deadline until nothing is armed; the wheel may point too early, never too late. */
+/*
+ * Goes from deadline to deadline until nothing is armed; the wheel may point too early, never too
+ * late.
+ */
 static void
 run_out(void)
 {
@@ -226,7 +232,8 @@ random_arming_and_disarming_agrees_with_a_model(void **state)
 				;
 			for (i = 0; i < N_TIMERS; i++) {
 				if (timer_is_armed(&probes[i].t))
-					assert_true(time_since_us(now, probes[i].wanted) <= TICK_US);
+					assert_true(time_since_us(now,
+					probes[i].wanted) <= TICK_US);
 			}
 		}
 	}

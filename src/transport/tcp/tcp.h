@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* TCP's face to the rest of the stack: everything else goes through tcp_ulp (transport/ulp.h) and ip_register. */
+/*
+ * TCP's face to the rest of the stack: everything else goes through tcp_ulp (transport/ulp.h) and
+ * ip_register().
+ */
 #ifndef TRANSPORT_TCP_TCP_H
 #define TRANSPORT_TCP_TCP_H
 
@@ -55,7 +58,8 @@ void tcp_visit(struct netisr *n, void (*fn)(void *arg, const struct tcp_conn_inf
 /* Holder of n: the connection of a socket; false when it has no pcb. */
 bool tcp_info_of(struct netisr *n, struct sockhalf *sh, struct tcp_conn_info *ret_info);
 
-/* Connections of all kinds on n (for leak checks): pcbs, half-open, TIME_WAIT. Any thread, relaxed. */
-void tcp_counts(struct netisr *n, uint32_t *ret_pcbs, uint32_t *ret_half_open, uint32_t *ret_timewait);
+/* Connections of all kinds on n, listeners not among them (for leak checks). Any thread. */
+void tcp_counts(struct netisr *n, uint32_t *ret_pcbs, uint32_t *ret_half_open,
+    uint32_t *ret_timewait);
 
 #endif

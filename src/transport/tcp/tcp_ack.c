@@ -109,7 +109,7 @@ recover_on_ack(struct tcp_pcb *p, uint32_t acked, uint32_t flight_before)
 		tcp_cc_exit_recovery(p);
 		return true;
 	}
-	/* RFC 6582 3.2: the next hole begins at snd_una; only the first partial ACK moves the timer */
+	/* RFC 6582 3.2: the next hole is at snd_una; only the first partial ACK moves the timer */
 	tcp_cc_on_partial_ack(p, acked);
 	p->todo.what |= TODO_REXMIT;
 	is_first_partial = !(p->flags & TCPF_PARTIAL);
@@ -163,7 +163,8 @@ tcp_ack_sack(struct netisr *n, const struct tcp_pcb *p, const struct tcp_seg *s)
 static void
 update_window(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, uint32_t wnd)
 {
-	if (seq_lt(s->seq, p->snd_wl1) || (seq_eq(s->seq, p->snd_wl1) && seq_lt(s->ack, p->snd_wl2)))
+	if (seq_lt(s->seq, p->snd_wl1) ||
+	    (seq_eq(s->seq, p->snd_wl1) && seq_lt(s->ack, p->snd_wl2)))
 		return;
 	p->snd_wl1 = s->seq;
 	p->snd_wl2 = s->ack;

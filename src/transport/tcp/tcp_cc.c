@@ -87,7 +87,7 @@ tcp_cc_on_partial_ack(struct tcp_pcb *p, uint32_t acked_bytes)
 {
 	uint32_t mss = tcp_eff_mss(p);
 
-	/* RFC 6582 3.2 step 3, partial acknowledgment: deflate by what was acknowledged, add back one segment */
+	/* RFC 6582 3.2 step 3, partial: deflate by what was acknowledged, add back a segment */
 	p->cwnd_bytes -= min_u32(acked_bytes, p->cwnd_bytes);
 	if (acked_bytes >= mss)
 		p->cwnd_bytes += mss;
@@ -125,6 +125,7 @@ tcp_cc_after_idle(struct netisr *n, struct tcp_pcb *p)
 
 	if (tcp_flight_bytes(p) != 0 || time_since_us(n->now, p->last_snd) <= p->rto_us)
 		return;
-	restart = tcp_cc_initial_bytes(tcp_eff_mss(p), (uint32_t)knob_get(&tcp_knobs(n)->init_cwnd));
+	restart = tcp_cc_initial_bytes(tcp_eff_mss(p),
+	    (uint32_t)knob_get(&tcp_knobs(n)->init_cwnd));
 	p->cwnd_bytes = min_u32(p->cwnd_bytes, restart);
 }

@@ -85,7 +85,7 @@ check_seq(const struct tcp_pcb *p, const struct tcp_seg *s)
 			return verdict(TCP_DROP_ACK, CTR_drop_tcp_dup);
 		return verdict(TCP_DROP_CHALLENGE, CTR_drop_tcp_window);
 	}
-	if (seq_leq(seq_add(s->seq, s->len), p->rcv_nxt))
+	if (seq_lt(s->seq, p->rcv_nxt))
 		return verdict(TCP_DROP_ACK, CTR_drop_tcp_dup);
 	return verdict(TCP_DROP_ACK, CTR_drop_tcp_window);
 }

@@ -136,11 +136,13 @@ tcp_app_close(struct sockhalf *sh)
 {
 	struct darter_stack *s = sh->stack;
 
-	control_lock(s);
-	if (sh->bind != NULL)
+	/* nobody else is inside: a NULL stays one, and most sockets (accepted ones) have no bind */
+	if (sh->bind != NULL) {
+		control_lock(s);
 		demux_unbind(s, sh->bind);
-	sh->bind = NULL;
-	control_unlock(s);
+		sh->bind = NULL;
+		control_unlock(s);
+	}
 	if (sockhalf_state(sh) & SH_LISTENING)
 		tcp_listener_shut(atomic_load_explicit(&sh->pcb, memory_order_acquire));
 	else if (atomic_load_explicit(&sh->owner, memory_order_acquire) == NULL)

@@ -202,7 +202,8 @@ in_fin_wait_1(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s)
 		if (p->flags & TCPF_EOF)
 			enter_time_wait(n, p);
 		else if (p->flags & TCPF_CLOSED)
-			tcp_timer_set(n, p, TCP_T_LIFE, tcp_knob_ms_as_us(&tcp_knobs(n)->fin_wait2_ms));
+			tcp_timer_set(n, p, TCP_T_LIFE,
+			    tcp_knob_ms_as_us(&tcp_knobs(n)->fin_wait2_ms));
 	} else if (p->flags & TCPF_EOF) {
 		tcp_enter(n, p, TCP_CLOSING);
 	}

@@ -171,17 +171,20 @@ tcp_in(struct netisr *n, struct pkt *p, const struct ip_meta *meta)
 static void
 lower_mss(struct netisr *n, struct tcp_pcb *p, uint16_t mtu)
 {
-	uint32_t headers = (ipaddr_is_v4(&p->tuple.foreign) ? IP4_HDR_BYTES : IP6_HDR_BYTES) + TCP_HDR_BYTES;
+	uint32_t ip_bytes = ipaddr_is_v4(&p->tuple.foreign) ? IP4_HDR_BYTES : IP6_HDR_BYTES;
+	uint32_t headers = ip_bytes + TCP_HDR_BYTES;
 	uint32_t mss = mtu > headers ? max_u32(mtu - headers, TCP_MSS_MIN) : TCP_MSS_MIN;
 
 	if (mtu == 0 || mss >= p->mss)
 		return;
 	p->mss = (uint16_t)mss;
-	/* RFC 1191 6.3: what was too big is lost; send it again at once, in smaller pieces, without blaming congestion */
+	/* RFC 1191 6.3: what was too big is lost; it goes again at once, smaller, and congestion is
+	 * not blamed */
 	if (p->state >= TCP_ESTABLISHED && tcp_flight_bytes(p) != 0) {
 		p->snd_nxt = p->snd_una;
 		p->recover = p->snd_max;
-		p->flags = (p->flags | TCPF_TIMEOUT_SENT) & ~(uint32_t)(TCPF_TIMING | TCPF_RECOVERY);
+		p->flags &= ~(uint32_t)(TCPF_TIMING | TCPF_RECOVERY);
+		p->flags |= TCPF_TIMEOUT_SENT;
 		tcp_owe(n, p, TODO_OUT);
 	}
 }
@@ -204,8 +207,8 @@ error_for_pcb(struct netisr *n, struct tcp_pcb *p, struct seq seq, const struct 
 }
 
 void
-tcp_icmp_error(struct netisr *n, const struct ip_meta *meta, const uint8_t *quoted, uint32_t quoted_len,
-    const struct ip_error *e)
+tcp_icmp_error(struct netisr *n, const struct ip_meta *meta, const uint8_t *quoted,
+    uint32_t quoted_len, const struct ip_error *e)
 {
 	struct tuple t = { .local = meta->src, .foreign = meta->dst };
 	struct tcp_syn *half_open;

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* What tools and tests see of connections; copies, nothing else. Holder of the netisr, but for tcp_counts(). */
+/*
+ * What tools and tests see of connections: copies, nothing else. Holder of the netisr, but for
+ * tcp_counts().
+ */
 #include "transport/tcp/tcp.h"
 
 #include <string.h>

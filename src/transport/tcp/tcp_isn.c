@@ -27,7 +27,8 @@ struct isn_input {
 STATIC_ASSERT(sizeof(struct isn_input) == 40, "no padding");
 
 static uint64_t
-keyed(const struct siphash_key *key, const struct tuple *t, uint16_t lport, uint16_t fport, uint32_t tag)
+keyed(const struct siphash_key *key, const struct tuple *t, uint16_t lport, uint16_t fport,
+    uint32_t tag)
 {
 	struct isn_input in = { t->local, t->foreign, lport, fport, tag };
 

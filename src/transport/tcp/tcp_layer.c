@@ -26,34 +26,42 @@ register_knobs(struct darter_stack *s)
 		KNOB(msl_ms, "maximum segment lifetime in ms; TIME_WAIT lasts twice this", KNOB_INT,
 		    30000, 1, 600000),
 		KNOB(rto_min_ms, "smallest retransmission timeout in ms", KNOB_INT, 200, 1, 60000),
-		KNOB(rto_max_ms, "largest retransmission timeout in ms", KNOB_INT, 60000, 1000, 600000),
-		KNOB(syn_retries, "SYNs sent again before a connect times out", KNOB_INT, 6, 0, 127),
-		KNOB(synack_retries, "SYN-ACKs sent again before a half-open connection is forgotten",
+		KNOB(rto_max_ms, "largest retransmission timeout in ms", KNOB_INT,
+		    60000, 1000, 600000),
+		KNOB(syn_retries, "SYNs sent again before a connect times out", KNOB_INT,
+		    6, 0, 127),
+		KNOB(synack_retries, "SYN-ACKs sent again before a half-open one is forgotten",
 		    KNOB_INT, 5, 0, 127),
-		KNOB(data_retries, "timeouts in a row before a connection is given up", KNOB_INT, 15, 1, 255),
+		KNOB(data_retries, "timeouts in a row before a connection is given up", KNOB_INT,
+		    15, 1, 255),
 		KNOB(delack_ms, "longest wait of an acknowledgment in ms", KNOB_INT, 40, 0, 500),
 		KNOB(keepidle_s, "seconds without a segment before keepalive probes", KNOB_INT,
 		    7200, 1, 1000000),
 		KNOB(keepintvl_s, "seconds between keepalive probes", KNOB_INT, 75, 1, 1000000),
-		KNOB(keepcnt, "unanswered keepalive probes that end a connection", KNOB_INT, 9, 1, 127),
+		KNOB(keepcnt, "unanswered keepalive probes that end a connection", KNOB_INT,
+		    9, 1, 127),
 		KNOB(init_cwnd, "initial congestion window in segments", KNOB_INT, 10, 1, 1000),
 		KNOB(sack, "offer and accept selective acknowledgments", KNOB_BOOL, 1, 0, 1),
 		KNOB(timestamps, "offer and accept timestamps", KNOB_BOOL, 1, 0, 1),
 		KNOB(window_scaling, "offer and accept window scaling", KNOB_BOOL, 1, 0, 1),
 		KNOB(max_pcbs, "connections a netisr", KNOB_INT, 1 << 20, 1, TCP_HARD_MAX_PCBS),
-		KNOB(max_synq, "half-open connections a netisr", KNOB_INT, 8192, 1, TCP_HARD_MAX_SYNQ),
-		KNOB(max_timewait, "TIME_WAIT records a netisr", KNOB_INT, 262144, 1, TCP_HARD_MAX_TW),
+		KNOB(max_synq, "half-open connections a netisr", KNOB_INT,
+		    8192, 1, TCP_HARD_MAX_SYNQ),
+		KNOB(max_timewait, "TIME_WAIT records a netisr", KNOB_INT,
+		    262144, 1, TCP_HARD_MAX_TW),
 		KNOB(max_orphans, "closed but unfinished connections a netisr", KNOB_INT,
 		    65536, 0, TCP_HARD_MAX_PCBS),
 		KNOB(challenge_per_s, "challenge ACKs a second and netisr, about", KNOB_INT,
 		    1000, 1, 1000000),
 		KNOB(fin_wait2_ms, "longest FIN_WAIT_2 of a closed connection in ms", KNOB_INT,
 		    60000, 1, 3600000),
-		KNOB(rcvbuf_max, "largest receive buffer in bytes; window scale is chosen for it", KNOB_INT,
-		    4 << 20, 4096, 1 << 30),
-		KNOB(initial_window, "first receive window in bytes", KNOB_INT, 65536, 2048, 1 << 24),
+		KNOB(rcvbuf_max, "largest receive buffer in bytes; window scale is chosen for it",
+		    KNOB_INT, 4 << 20, 4096, 1 << 30),
+		KNOB(initial_window, "first receive window in bytes", KNOB_INT,
+		    65536, 2048, 1 << 24),
 		KNOB(autotune, "raise receive windows that are the bottleneck", KNOB_BOOL, 1, 0, 1),
-		KNOB(tw_reuse, "let a connect take over a TIME_WAIT record after 1 s", KNOB_BOOL, 1, 0, 1),
+		KNOB(tw_reuse, "let a connect take over a TIME_WAIT record after 1 s", KNOB_BOOL,
+		    1, 0, 1),
 	};
 
 	return knob_register(s, knobs, ARRAY_LEN(knobs));
@@ -98,13 +106,38 @@ stack_fini(struct darter_stack *s)
 }
 
 static void
+forget_timer(void *arg, struct tcp_pcb *p)
+{
+	struct netisr *n = arg;
+
+	timer_disarm(&n->wheel, &p->timer);
+}
+
+/* Lower layers' timers may hang in the wheel beside ours: none stays when its memory goes. */
+static void
+forget_timers(struct netisr *n)
+{
+	struct tcp_netisr *tn = n->tcp;
+	struct tcp_syn *e;
+	unsigned i;
+
+	if (tn->table.bucket != NULL)
+		tcp_table_visit(&tn->table, forget_timer, n);
+	for (i = 0; tn->syn_bucket != NULL && i < TCP_SYN_BUCKETS; i++)
+		for (e = tn->syn_bucket[i]; e != NULL; e = e->hash_next)
+			timer_disarm(&n->wheel, &e->timer);
+	timer_disarm(&n->wheel, &tn->tw.timer);
+	timer_disarm(&n->wheel, &tn->sweep);
+}
+
+static void
 netisr_fini(struct netisr *n)
 {
 	struct tcp_netisr *tn = n->tcp;
 
 	if (tn == NULL)
 		return;
-	timer_disarm(&n->wheel, &tn->tw.timer);
+	forget_timers(n);
 	tcp_table_fini(&tn->table);
 	tcp_tw_fini(tn);
 	slab_fini(&tn->pcbs);
@@ -138,6 +171,7 @@ netisr_init(struct netisr *n, char *err, size_t err_size)
 	n->tcp = tn;
 	tn->n = n;
 	tn->touched_end = &tn->touched;
+	tcp_sweep_init(tn);
 	rc = tcp_tw_init(tn);
 	if (rc == 0)
 		rc = tcp_table_init(&tn->table);
@@ -165,6 +199,8 @@ tcp_touch(struct netisr *n, struct tcp_pcb *p)
 		return;
 	p->flags |= TCPF_TOUCHED;
 	p->touched_next = NULL;
+	if (unlikely(!timer_is_armed(&tn->sweep)))
+		tcp_sweep_start(n);
 	*tn->touched_end = p;
 	tn->touched_end = &p->touched_next;
 }
@@ -260,7 +296,7 @@ handle_ops(struct netisr *n, struct sockhalf *sh, uint32_t ops)
 	struct tcp_pcb *p;
 
 	if (sockhalf_state(sh) & SH_LISTENING)
-		return;		/* what hangs at sh->pcb is not a pcb, and its end has messages of its own */
+		return;		/* no pcb hangs there, and its end has messages of its own */
 	if (ops & SOCK_OP_CONNECT)
 		tcp_op_connect(n, sh);
 	p = atomic_load_explicit(&sh->pcb, memory_order_relaxed);

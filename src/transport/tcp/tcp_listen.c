@@ -25,7 +25,7 @@
 #include "transport/tcp/tcp_priv.h"
 
 #define LANE_MIN	128u	/* so that a backlog may be raised later */
-#define HALF_OPEN_MIN	128u	/* half-open entries of a listener on a netisr, whatever its backlog */
+#define HALF_OPEN_MIN	128u	/* half-open entries of a listener and netisr, at least */
 
 static struct tcp_listener *
 listener_of(struct sockhalf *sh)
@@ -137,10 +137,13 @@ tcp_listener_shut(struct tcp_listener *l)
 static bool
 hand_over(struct netisr *n, struct sockhalf *child)
 {
-	struct tuple t = { child->local.addr, child->peer.addr, child->local.port, child->peer.port };
+	struct tuple t = { .local = child->local.addr, .foreign = child->peer.addr,
+		.lport = child->local.port, .fport = child->peer.port };
 	struct sockhalf *heir = demux_lookup_listener(n->stack, &t);
-	struct acceptq *q = heir != NULL ? atomic_load_explicit(&heir->acceptq, memory_order_acquire) : NULL;
+	struct acceptq *q = NULL;
 
+	if (heir != NULL)
+		q = atomic_load_explicit(&heir->acceptq, memory_order_acquire);
 	if (q == NULL || !acceptq_put(q, n->id, child))
 		return false;
 	n->stack->sockhalf_ops->event(heir, SOCK_EV_IN);
@@ -189,7 +192,8 @@ half_open_limit(struct acceptq *q)
 
 /* RFC 9293 3.10.7.2, third step. */
 void
-tcp_listen_syn(struct netisr *n, struct sockhalf *sh, const struct tcp_seg *s, const struct tcp_tw *old)
+tcp_listen_syn(struct netisr *n, struct sockhalf *sh, const struct tcp_seg *s,
+    const struct tcp_tw *old)
 {
 	struct tcp_listener *l = listener_of(sh);
 	struct acceptq *q = atomic_load_explicit(&sh->acceptq, memory_order_acquire);

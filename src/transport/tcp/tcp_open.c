@@ -26,8 +26,8 @@
 /* ---- pcbs ---- */
 
 struct tcp_pcb *
-tcp_pcb_new(struct netisr *n, struct sockhalf *sh, const struct tuple *t, const struct ip_route *route,
-    uint32_t min_grant_bytes)
+tcp_pcb_new(struct netisr *n, struct sockhalf *sh, const struct tuple *t,
+    const struct ip_route *route, uint32_t min_grant_bytes)
 {
 	struct tcp_netisr *tn = n->tcp;
 	struct tcp_pcb *p = NULL;
@@ -161,7 +161,7 @@ tcp_op_connect(struct netisr *n, struct sockhalf *sh)
 	if (rc == 0)
 		return;
 	sockhalf_set_error(sh, -rc);
-	sockhalf_set(sh, SH_DEAD, SH_CONNECTING);
+	sockhalf_set(sh, SH_DEAD | SH_WAS_RESET, SH_CONNECTING);
 	n->stack->sockhalf_ops->event(sh, SOCK_EV_ERR | SOCK_EV_HUP | SOCK_EV_IN | SOCK_EV_OUT);
 }
 
@@ -175,8 +175,9 @@ check_state(const struct sockhalf *sh)
 	if (st & SH_LISTENING)
 		return -EISCONN;
 	if (st & SH_DEAD) {
-		/* Linux lets a failed connect be tried again; a connection that was up once is over. */
-		if ((st & SH_CONNECTED) || atomic_load_explicit(&sh->pcb, memory_order_acquire) != NULL)
+		/* Linux lets a failed connect be tried again; what was up once is over. */
+		if ((st & SH_CONNECTED) ||
+		    atomic_load_explicit(&sh->pcb, memory_order_acquire) != NULL)
 			return -EISCONN;
 		return 0;
 	}
@@ -185,7 +186,7 @@ check_state(const struct sockhalf *sh)
 	return st & SH_CONNECTING ? -EALREADY : 0;
 }
 
-/* Route and owner. Control mutex held. */
+/* Route and owner. Holder of a netisr of the stack, or control mutex. */
 static int
 choose_owner(struct sockhalf *sh, const struct endpoint *peer, struct netisr *home,
     struct netisr **ret_owner)
@@ -225,9 +226,13 @@ tcp_app_connect(struct sockhalf *sh, const struct endpoint *peer, struct netisr 
 	/* as everywhere: the unspecified address means this host */
 	if (ipaddr_is_any(&to.addr))
 		to.addr = ipaddr_v4_cpu(INADDR_LOOPBACK);
-	control_lock(sh->stack);
-	rc = choose_owner(sh, &to, home, &owner);
-	control_unlock(sh->stack);
+	if (netisr_current() != NULL && netisr_current()->stack == sh->stack) {
+		rc = choose_owner(sh, &to, home, &owner);
+	} else {
+		control_lock(sh->stack);
+		rc = choose_owner(sh, &to, home, &owner);
+		control_unlock(sh->stack);
+	}
 	if (rc < 0)
 		return rc;
 	/* the owner is written once: a second try stays there, which a bound port may forbid */

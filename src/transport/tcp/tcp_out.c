@@ -75,7 +75,8 @@ is_worth_sending(const struct tcp_pcb *p, const struct next_seg *g, uint32_t uns
 		return true;
 	if (g->len < unsent || atomic_load_explicit(&o->cork, memory_order_relaxed))
 		return false;
-	return seq_eq(p->snd_nxt, p->snd_una) || atomic_load_explicit(&o->nodelay, memory_order_relaxed);
+	return seq_eq(p->snd_nxt, p->snd_una) ||
+	    atomic_load_explicit(&o->nodelay, memory_order_relaxed);
 }
 
 static void
@@ -107,6 +108,7 @@ send_data(struct netisr *n, struct tcp_pcb *p, bool force)
 {
 	struct next_seg g;
 	uint32_t unsent;
+	uint8_t flags;
 	bool any = false;
 
 	tcp_cc_after_idle(n, p);
@@ -116,7 +118,8 @@ send_data(struct netisr *n, struct tcp_pcb *p, bool force)
 		g.has_fin = g.len == unsent && tcp_fin_is_waiting(p);
 		if (!is_worth_sending(p, &g, unsent, force))
 			return any;
-		if (tcp_xmit(n, p, p->snd_nxt, g.len, g.has_fin ? TH_FIN | TH_ACK : TH_ACK, false) < 0)
+		flags = g.has_fin ? TH_FIN | TH_ACK : TH_ACK;
+		if (tcp_xmit(n, p, p->snd_nxt, g.len, flags, false) < 0)
 			return any;
 		note_sent(n, p, &g);
 		any = true;
@@ -138,7 +141,7 @@ send_head_again(struct netisr *n, struct tcp_pcb *p)
 	return tcp_xmit(n, p, p->snd_una, len, has_fin ? TH_FIN | TH_ACK : TH_ACK, false) == 0;
 }
 
-/* snd_max, but not beyond the window: a peer that has shrunk it would refuse the segment and its ACK with it. */
+/* Not beyond the window: a peer that has shrunk it would refuse the segment and its ACK. */
 static struct seq
 ack_seq(const struct tcp_pcb *p)
 {

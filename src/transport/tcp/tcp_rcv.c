@@ -46,8 +46,9 @@ static uint32_t
 rcvbuf_limit(const struct netisr *n, const struct sockhalf *sh)
 {
 	uint32_t want = atomic_load_explicit(&sh->opts.rcvbuf_bytes, memory_order_relaxed);
+	uint32_t max = (uint32_t)knob_get(&tcp_knobs(n)->rcvbuf_max);
 
-	return min_u32(max_u32(want, TCP_MSS_UNASKED), (uint32_t)knob_get(&tcp_knobs(n)->rcvbuf_max));
+	return min_u32(max_u32(want, TCP_MSS_UNASKED), max);
 }
 
 uint32_t
@@ -120,7 +121,10 @@ tcp_rcv_fini(struct netisr *n, struct tcp_pcb *p)
 	p->rcv_grant_bytes = 0;
 }
 
-/* The peer used the whole window within a few round trips and the reader keeps up: the window is the bottleneck. */
+/*
+ * The peer used the whole window within a few round trips and the reader keeps up: the window is
+ * the bottleneck.
+ */
 static void
 tune_window(struct netisr *n, struct tcp_pcb *p)
 {
@@ -137,7 +141,8 @@ tune_window(struct netisr *n, struct tcp_pcb *p)
 	    ring_used_bytes(&p->sh->rx) > cap / 2 || !knob_get(&tcp_knobs(n)->autotune))
 		return;
 	more = min_u32(cap, limit - cap);
-	if (b->used_bytes * 4 >= b->limit_bytes * 3 || (b->used_bytes + more) * 8 > b->limit_bytes * 7)
+	if (b->used_bytes * 4 >= b->limit_bytes * 3 ||
+	    (b->used_bytes + more) * 8 > b->limit_bytes * 7)
 		return;
 	set_grant(n, p, cap + more);
 }
@@ -213,7 +218,7 @@ tcp_rcv_update_due(const struct tcp_pcb *p)
 		return false;
 	gain = seq_diff(edge_of_memory(p), p->rcv_adv);
 	/* what the shift can't express is no update */
-	return gain >= (int32_t)update_step_bytes(p) && gain >= (int32_t)(UINT32_C(1) << p->rcv_wscale);
+	return gain >= (int32_t)update_step_bytes(p) && gain >= INT32_C(1) << p->rcv_wscale;
 }
 
 /* ---- data ---- */
@@ -256,7 +261,8 @@ trim(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s)
 
 /* Copies [from, from + len) of the segment's payload into the ring. */
 static bool
-copy_to_ring(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, struct seq from, uint32_t len)
+copy_to_ring(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, struct seq from,
+    uint32_t len)
 {
 	uint32_t skip = s->data_off + (uint32_t)seq_diff(from, s->seq);
 	uint32_t at = (uint32_t)seq_diff(from, p->rcv_nxt);
@@ -278,7 +284,7 @@ copy_to_ring(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, struc
 	return true;
 }
 
-/* Writes what of [start, end) is not there yet. False: no memory. *ret_any: was there anything new? */
+/* Writes what of [start, end) is not there yet. False: no memory. *ret_any: was anything new? */
 static bool
 fill_holes(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, const struct part *d,
     bool *ret_any)
@@ -375,7 +381,8 @@ admit_ooo(struct netisr *n, struct tcp_pcb *p, struct seq end)
 }
 
 static void
-take_out_of_order(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, const struct part *d)
+take_out_of_order(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s,
+    const struct part *d)
 {
 	struct tcp_span in = { d->start, d->end };
 	bool any = false;
@@ -428,7 +435,8 @@ tcp_rcv(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s)
 		else
 			take_out_of_order(n, p, s, &d);
 	} else if (s->data_bytes != 0) {
-		tcp_owe(n, p, TODO_ACK_NOW);	/* nothing of it was wanted: a probe, or beyond the FIN */
+		/* nothing of it was wanted: a probe, or beyond the FIN */
+		tcp_owe(n, p, TODO_ACK_NOW);
 	} else if (d.has_fin && seq_gt(p->rcv_fin, p->rcv_nxt)) {
 		tcp_owe_dup_ack(n, p);
 	}

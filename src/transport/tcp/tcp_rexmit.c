@@ -19,8 +19,6 @@
 
 #include "transport/tcp/tcp_priv.h"
 
-#define ORPHAN_RETRIES	8u	/* as on Linux: nobody waits for the outcome */
-
 uint64_t
 tcp_rto_backed_off_us(const struct netisr *n, const struct tcp_pcb *p)
 {
@@ -55,7 +53,8 @@ is_persisting(const struct tcp_pcb *p)
 static uint64_t
 persist_wait_us(const struct netisr *n, const struct tcp_pcb *p)
 {
-	if (tcp_usable_bytes(p) != 0 && atomic_load_explicit(&p->sh->opts.cork, memory_order_relaxed))
+	if (tcp_usable_bytes(p) != 0 &&
+	    atomic_load_explicit(&p->sh->opts.cork, memory_order_relaxed))
 		return TCP_CORK_US;
 	return tcp_rto_backed_off_us(n, p);
 }
@@ -88,8 +87,14 @@ tcp_rexmit_arm(struct netisr *n, struct tcp_pcb *p)
 static void
 give_up(struct netisr *n, struct tcp_pcb *p)
 {
+	int err = p->soft_error != 0 ? p->soft_error : ETIMEDOUT;
+
 	NETISR_COUNT(n, CTR_tcp_conn_timeouts);
-	tcp_die(n, p, p->soft_error != 0 ? p->soft_error : ETIMEDOUT);
+	/* For an orphan nobody is told; a RST may get through where data did not. */
+	if (p->flags & TCPF_CLOSED)
+		tcp_abort(n, p, err);
+	else
+		tcp_die(n, p, err);
 }
 
 /* Called before the retry is counted. */
@@ -106,8 +111,6 @@ has_waited_enough(struct netisr *n, struct tcp_pcb *p)
 		waited_ms = tcp_ticks_to_ms(tcp_tick32(n->now) - p->stuck_since_tick);
 		return waited_ms >= user_ms;
 	}
-	if (p->flags & TCPF_CLOSED)
-		limit = min_u32(limit, ORPHAN_RETRIES);
 	return p->retries >= limit;
 }
 
@@ -169,7 +172,7 @@ tcp_rexmit_fire(struct netisr *n, struct tcp_pcb *p)
 	} else if (p->flags & TCPF_PERSIST) {
 		persist_timeout(n, p);
 	} else if (p->snd_wnd_bytes == 0 && tcp_unsent_bytes(p) + tcp_flight_bytes(p) != 0) {
-		/* RFC 9293 3.8.6: the peer has taken back what it offered; that is no reason to give up */
+		/* RFC 9293 3.8.6: that the peer takes its window back is no reason to give up */
 		p->snd_nxt = p->snd_una;
 		p->flags = (p->flags | TCPF_PERSIST) & ~(uint32_t)TCPF_TIMING;
 		persist_timeout(n, p);

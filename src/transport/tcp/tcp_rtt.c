@@ -12,7 +12,7 @@
 #include "transport/tcp/tcp_priv.h"
 
 #define SAMPLE_MAX_US	UINT32_C(100000000)	/* keeps srtt8 inside 32 bits */
-#define GRANULARITY_US	UINT32_C(1000)		/* RFC 6298's G: the wheel's slot and the round, rounded up */
+#define GRANULARITY_US	UINT32_C(1000)		/* RFC 6298's G: the wheel's slot and the round */
 
 void
 tcp_rtt_sample(struct tcp_rtt *r, uint32_t sample_us)

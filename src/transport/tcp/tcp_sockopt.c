@@ -30,7 +30,8 @@ struct option {
 	bool is_flag;		/* any value but 0 counts as 1 */
 };
 
-#define OPTION(nm, field, w, lo, hi, flag) { nm, w, offsetof(struct sock_opts, field), lo, hi, flag }
+#define OPTION(nm, field, w, lo, hi, flag) \
+	{ nm, w, offsetof(struct sock_opts, field), lo, hi, flag }
 
 /* Bounds as on Linux. */
 static const struct option table[] = {
@@ -66,10 +67,12 @@ store_option(struct sock_opts *o, const struct option *opt, int value)
 		atomic_store_explicit((_Atomic uint8_t *)at, (uint8_t)value, memory_order_relaxed);
 		break;
 	case W16:
-		atomic_store_explicit((_Atomic uint16_t *)at, (uint16_t)value, memory_order_relaxed);
+		atomic_store_explicit((_Atomic uint16_t *)at, (uint16_t)value,
+		    memory_order_relaxed);
 		break;
 	case W32:
-		atomic_store_explicit((_Atomic uint32_t *)at, (uint32_t)value, memory_order_relaxed);
+		atomic_store_explicit((_Atomic uint32_t *)at, (uint32_t)value,
+		    memory_order_relaxed);
 		break;
 	}
 }
@@ -93,8 +96,13 @@ load_option(struct sock_opts *o, const struct option *opt)
 static int
 set_congestion(const void *val, size_t len)
 {
-	return len >= sizeof(CC_NAME) - 1 && memcmp(val, CC_NAME, sizeof(CC_NAME) - 1) == 0 &&
-	    (len == sizeof(CC_NAME) - 1 || ((const char *)val)[sizeof(CC_NAME) - 1] == '\0') ? 0 : -ENOENT;
+	const char *name = val;
+	size_t name_bytes = strnlen(name, len);
+
+	/* with or without a terminator, as on Linux */
+	if (name_bytes != strlen(CC_NAME) || memcmp(name, CC_NAME, name_bytes) != 0)
+		return -ENOENT;
+	return 0;
 }
 
 int

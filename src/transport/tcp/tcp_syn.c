@@ -168,7 +168,8 @@ negotiate(struct netisr *n, struct tcp_syn *e, const struct tcp_opts *o)
 }
 
 struct tcp_syn *
-tcp_syn_new(struct netisr *n, struct tcp_listener *l, const struct tcp_seg *s, const struct seq *above)
+tcp_syn_new(struct netisr *n, struct tcp_listener *l, const struct tcp_seg *s,
+    const struct seq *above)
 {
 	struct tcp_netisr *tn = n->tcp;
 	struct tcp_syn **head;

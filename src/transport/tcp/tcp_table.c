@@ -17,7 +17,7 @@
 
 #define TABLE_FIRST_BUCKETS	256u
 #define TABLE_MAX_BUCKETS	(1u << 22)
-#define MOVE_BUCKETS		8u	/* an insertion; > 1, so that emptying ends before the next doubling */
+#define MOVE_BUCKETS		8u	/* an insertion; > 1: done before the next doubling */
 
 int
 tcp_table_init(struct tcp_table *t)
@@ -142,13 +142,13 @@ tcp_table_remove(struct tcp_table *t, struct tcp_pcb *p)
 }
 
 static void
-visit_buckets(struct tcp_pcb *const *bucket, uint32_t mask, void (*fn)(void *arg, struct tcp_pcb *p),
-    void *arg)
+visit_buckets(struct tcp_pcb *const *bucket, uint32_t from, uint32_t end,
+    void (*fn)(void *arg, struct tcp_pcb *p), void *arg)
 {
 	struct tcp_pcb *p, *next;
 	uint32_t i;
 
-	for (i = 0; i <= mask; i++)
+	for (i = from; i < end; i++)
 		for (p = bucket[i]; p != NULL; p = next) {
 			next = p->hash_next;
 			fn(arg, p);
@@ -158,7 +158,17 @@ visit_buckets(struct tcp_pcb *const *bucket, uint32_t mask, void (*fn)(void *arg
 void
 tcp_table_visit(const struct tcp_table *t, void (*fn)(void *arg, struct tcp_pcb *p), void *arg)
 {
-	visit_buckets(t->bucket, t->mask, fn, arg);
+	visit_buckets(t->bucket, 0, t->mask + 1, fn, arg);
 	if (t->old != NULL)
-		visit_buckets(t->old, t->old_mask, fn, arg);
+		visit_buckets(t->old, 0, t->old_mask + 1, fn, arg);
+}
+
+bool
+tcp_table_visit_some(const struct tcp_table *t, uint32_t from, uint32_t count,
+    void (*fn)(void *arg, struct tcp_pcb *p), void *arg)
+{
+	visit_buckets(t->bucket, from, min_u32(from + count, t->mask + 1), fn, arg);
+	if (t->old != NULL)
+		visit_buckets(t->old, from, min_u32(from + count, t->old_mask + 1), fn, arg);
+	return from + count <= t->mask;
 }

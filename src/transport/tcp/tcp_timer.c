@@ -108,7 +108,8 @@ keep_fire(struct netisr *n, struct tcp_pcb *p)
 	p->keep_probes++;
 	NETISR_COUNT(n, CTR_tcp_keepalive_probes);
 	tcp_owe(n, p, TODO_PROBE);
-	tcp_timer_set(n, p, TCP_T_KEEP, opt_or_knob_us(&p->sh->opts.keepintvl_s, &tcp_knobs(n)->keepintvl_s));
+	wait_us = opt_or_knob_us(&p->sh->opts.keepintvl_s, &tcp_knobs(n)->keepintvl_s);
+	tcp_timer_set(n, p, TCP_T_KEEP, wait_us);
 }
 
 /* ---- the wheel's callback ---- */
@@ -128,7 +129,7 @@ fire_kind(struct netisr *n, struct tcp_pcb *p, enum tcp_timer_kind k)
 		keep_fire(n, p);
 		break;
 	case TCP_T_LIFE:
-		/* an orphan's peer never closed its side (RFC 9293 has no limit; Linux' tcp_fin_timeout) */
+		/* an orphan's peer never closed its side (RFC 9293 has no limit; Linux has) */
 		tcp_die(n, p, 0);
 		break;
 	case TCP_TIMERS:

@@ -37,8 +37,8 @@ tuple_of(const struct tcp_tw *w)
 static bool
 is_of(const struct tcp_tw *w, const struct tuple *t)
 {
-	return w->lport == t->lport && w->fport == t->fport && ipaddr_eq(&w->foreign, &t->foreign) &&
-	    ipaddr_eq(&w->local, &t->local);
+	return w->lport == t->lport && w->fport == t->fport &&
+	    ipaddr_eq(&w->foreign, &t->foreign) && ipaddr_eq(&w->local, &t->local);
 }
 
 static uint32_t
@@ -179,13 +179,14 @@ arm_for_oldest(struct netisr *n)
 {
 	struct tcp_twtab *t = &n->tcp->tw;
 	uint32_t age, life = lifetime_ticks(n);
-	uint64_t left;
+	uint64_t left_us = 0;
 
 	if (t->oldest == 0 || timer_is_armed(&t->timer))
 		return;
 	age = age_ticks(record(t, t->oldest), tcp_tick32(n->now));
-	left = age < life ? life - age : 0;
-	timer_arm(&n->wheel, &t->timer, time_add_us(n->now, (left + 2) << 10));
+	if (age < life)
+		left_us = ((uint64_t)(life - age) + 2) << 10;
+	timer_arm(&n->wheel, &t->timer, time_add_us(n->now, left_us));
 }
 
 static void
@@ -275,7 +276,8 @@ answer(struct netisr *n, const struct tcp_tw *w)
 
 	if (w->since_ts & HAS_TS) {
 		r.opts.has_ts = true;
-		r.opts.tsval = tcp_ts_now(tcp_ts_offset(&n->stack->secret[TCP_SECRET_ISN], &t), n->now);
+		r.opts.tsval = tcp_ts_now(
+		    tcp_ts_offset(&n->stack->secret[TCP_SECRET_ISN], &t), n->now);
 		r.opts.tsecr = w->ts_recent;
 	}
 	tcp_reply(n, &r);
@@ -308,7 +310,7 @@ tcp_tw_input(struct netisr *n, struct tcp_tw *w, const struct tcp_seg *s)
 		answer(n, w);
 		break;
 	case TCP_TW_ACK:
-		/* limited: what is out of place may come from an end as confused as this one is done */
+		/* limited: what is out of place may come from an end that is confused */
 		if (tcp_may_challenge(n)) {
 			NETISR_COUNT(n, CTR_tcp_challenge_acks);
 			answer(n, w);

@@ -77,7 +77,7 @@ tcp_refresh_route(struct netisr *n, struct tcp_pcb *p)
 	return true;
 }
 
-/* A packet with len bytes of tx from ring offset off, linked buffers if need be; NULL when the pool is empty. */
+/* A packet with [off, off + len) of tx, linked buffers if need be; NULL when the pool is empty. */
 static struct pkt *
 payload_pkt(struct netisr *n, struct ring *tx, uint32_t off, uint32_t len)
 {
@@ -123,7 +123,8 @@ send_segment(struct netisr *n, struct pkt *pkt, const struct tuple *t, struct tc
 		pkt_free(n, pkt);
 		return -ENOBUFS;
 	}
-	v->csum_raw = csum_fold_raw(csum_pseudo(&t->local, &t->foreign, IP_PROTO_TCP, pkt->total_len));
+	v->csum_raw = csum_fold_raw(
+	    csum_pseudo(&t->local, &t->foreign, IP_PROTO_TCP, pkt->total_len));
 	tcp_emit(hdr, v);
 	memcpy(hdr + TCP_HDR_BYTES, bytes, opts_bytes);
 	pkt->flags |= PKT_TX_TCP_CSUM;
