@@ -37,10 +37,14 @@ struct recv_job {
 	bool is_discard;	/* MSG_TRUNC: the bytes go nowhere */
 };
 
+/*
+ * A read-modify-write after the tail has moved: the owner exchanges rx_wnd_step before it looks at
+ * the tail (tell_reader in tcp_rcv.c), so one of the two sees that an update is due.
+ */
 static void
 open_window(struct sockhalf *sh)
 {
-	uint32_t step = atomic_load_explicit(&sh->rx_wnd_step, memory_order_relaxed);
+	uint32_t step = atomic_fetch_or_explicit(&sh->rx_wnd_step, 0, memory_order_seq_cst);
 	uint32_t edge = atomic_load_explicit(&sh->rx.tail, memory_order_relaxed) +
 	    atomic_load_explicit(&sh->rx.cap_bytes, memory_order_relaxed);
 

@@ -259,7 +259,7 @@ LLVMFuzzerTestOneInput(const uint8_t *data, size_t len)
 
 	/* a failed check of the harness is a finding, not an orderly exit */
 	setenv("CMOCKA_TEST_ABORT", "1", 0);
-	s = script_begin(take_u8(&r) & 1, "fuzz", 0);
+	s = script_begin(take_u8(&r) & 1, "fuzz", 0, 0);
 	s->lfd = script_listen_on(&s->ts, SCRIPT_LISTEN_PORT);
 	script_app_udp_bind(s, HERE, UDP_PORT);
 	for (i = 0; i < OPS_MAX && r.left > 0 && !r.is_short; i++) {

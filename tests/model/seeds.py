@@ -9,7 +9,7 @@ src/ itself.
 A seed replaces a piece of source text, which must occur exactly once. When the source has changed so that it does not,
 the copy is made without that seed and the test that needs it fails (seed_expect_applied): adapt the seed here.
 
-usage: seeds.py SRC_DIR OUT_DIR
+usage: seeds.py SRC_DIR OUT_DIR [DEPFILE]
 """
 import pathlib
 import sys
@@ -119,6 +119,27 @@ SEEDS = [
     ('WAIT_NOT_ANNOUNCED', 'socket/pin.c',
      'is_taken ? old | USER_WAITERS : old | bits;',
      'is_taken ? (model_seed == SEED_WAIT_NOT_ANNOUNCED ? old : old | USER_WAITERS) : old | bits;'),
+    # a chunk goes when the tail is at its end: the consumer's cursor is still on it
+    ('RECLAIMED_TOO_EARLY', 'runtime/ring.c',
+     '(int32_t)(tail - chunk_end(k)) <= 0)',
+     '(int32_t)(tail - chunk_end(k)) < (model_seed == SEED_RECLAIMED_TOO_EARLY ? 0 : 1))'),
+    # room is made by a plain store and the wish looked for by a plain load, which overtakes it
+    ('WISH_BY_PLAIN_LOAD', 'transport/tcp/tcp_ack.c',
+     '	if (space < freed_bytes || (space - freed_bytes) * 3 < cap)\n',
+     '	if (model_seed != SEED_WISH_BY_PLAIN_LOAD &&\n'
+     '	    (space < freed_bytes || (space - freed_bytes) * 3 < cap))\n'),
+    # the count is looked at and raised in two steps: two producers pass the limit
+    ('LIMIT_LOOKED_AT_FIRST', 'transport/acceptq.c',
+     '	uint32_t queued = atomic_fetch_add_explicit(&q->total, 1, memory_order_acq_rel);\n',
+     '	uint32_t queued = model_seed == SEED_LIMIT_LOOKED_AT_FIRST ?\n'
+     '	    atomic_load_explicit(&q->total, memory_order_relaxed) :\n'
+     '	    atomic_fetch_add_explicit(&q->total, 1, memory_order_acq_rel);\n'
+     '\n'
+     '	if (model_seed == SEED_LIMIT_LOOKED_AT_FIRST) {\n'
+     '		if (queued > atomic_load_explicit(&q->backlog, memory_order_relaxed))\n'
+     '			return false;\n'
+     '		atomic_fetch_add_explicit(&q->total, 1, memory_order_acq_rel);\n'
+     '	}\n'),
 ]
 
 
@@ -150,6 +171,9 @@ def main():
     lines += [f'\tif (seed == SEED_{m})\n\t\tfail_msg("seeds.py: the text of {m} is not in src/");' for m in missing]
     lines += ['\tif (seed == SEED_NONE)', '\t\tfail_msg("no seed");', '}', '', '#endif', '']
     (out / 'seeds.h').write_text('\n'.join(lines))
+    if len(sys.argv) > 3:
+        read = ' '.join(sorted({str(src / s[1]) for s in SEEDS}))
+        pathlib.Path(sys.argv[3]).write_text(f'seeds.h: {read}\n')
 
 
 main()

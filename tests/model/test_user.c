@@ -15,10 +15,12 @@
 #include "socket/fdtab.c"
 #include "socket/sock.c"
 #include "socket/close.c"
+#include "transport/ulp.c"
 
 #define FIRST_FD	1000
 
 static struct sock_stack sock_stack;
+static struct sock_netisr sock_netisr;
 static int the_fd;
 static uint32_t the_generation;
 static _Atomic unsigned n_inside;	/* of the first socket */
@@ -77,6 +79,7 @@ attach(struct sockhalf *sh)
 	return 0;
 }
 
+/* What has an owner is freed by the owner. */
 static void
 close_protocol(struct sockhalf *sh)
 {
@@ -84,11 +87,21 @@ close_protocol(struct sockhalf *sh)
 		MODEL_ASSERT(atomic_load(&n_inside) == 0);
 		atomic_fetch_add(&n_finished, 1);
 	}
-	on_free(NULL, sh);
+	if (atomic_load(&sh->owner) != NULL)
+		sockhalf_post(sh, SOCK_OP_CLOSE);
+	else
+		on_free(NULL, sh);
 }
 
-const struct ulp_ops tcp_ulp = { .attach = attach, .close = close_protocol };
-const struct ulp_ops udp_ulp = { .attach = attach, .close = close_protocol };
+static void
+on_ops(struct netisr *n, struct sockhalf *sh, uint32_t ops)
+{
+	MODEL_ASSERT(ops == SOCK_OP_CLOSE);
+	on_free(n, sh);
+}
+
+const struct ulp_ops tcp_ulp = { .attach = attach, .close = close_protocol, .ops = on_ops };
+const struct ulp_ops udp_ulp = { .attach = attach, .close = close_protocol, .ops = on_ops };
 
 void
 ring_init(struct ring *r, uint32_t cap_bytes)
@@ -322,6 +335,18 @@ begin_idle(void)
 	so0 = sock_of_fd_object(fdtab_object(atomic_load(&fdtab_entry(the_fd)->object)));
 }
 
+/* The socket belongs to the netisr, which closers borrow. */
+static void
+begin_owned(void)
+{
+	begin_idle();
+	memset(&sock_netisr, 0, sizeof(sock_netisr));
+	world_netisr[0].sock = &sock_netisr;
+	world.on_message[MSG_SOCKET] = on_socket_message;
+	atomic_store(&world.borrow, 1);
+	atomic_store(&so0->half.owner, &world_netisr[0]);
+}
+
 /* Three calls are inside: two have a bit each, the third has none. */
 static void
 begin_inside(void)
@@ -374,7 +399,8 @@ sweep(void)
 {
 	struct netisr *n = &world_netisr[0];
 
-	MODEL_ASSERT(netisr_take(n));
+	if (!netisr_take(n))
+		return;
 	if (pin_grab_idle(&so0->half.user, USER_RX_BUSY | USER_TX_BUSY)) {
 		MODEL_ASSERT(atomic_fetch_add(&n_readers, 1) == 0);
 		atomic_fetch_sub(&n_readers, 1);
@@ -413,7 +439,7 @@ static const struct model UNUSED swept = {
 
 static const struct model UNUSED swept_and_closed = {
 	.name = "a reader, a closer, a sweep",
-	.setup = begin_idle,
+	.setup = begin_owned,
 	.thread = { read_once, close_fd_once, sweep },
 	.check = is_finished_once,
 };

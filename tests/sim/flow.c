@@ -19,7 +19,11 @@
 #include "transport/tcp/tcp.h"
 
 #define PIECE_MAX	65536
-#define OPT_NODELAY	1	/* <netinet/tcp.h> clashes with the stack's names */
+
+/* of IPPROTO_TCP: <netinet/tcp.h> clashes with the stack's names */
+#define OPT_NODELAY	1
+#define OPT_KEEPIDLE	4
+#define OPT_KEEPINTVL	5
 
 static uint8_t
 stream_byte(const struct flow *f, unsigned sender, uint64_t pos)
@@ -42,8 +46,15 @@ make_addr(uint32_t addr, uint16_t port)
 static void
 set_options(const struct flow_plan *p, int fd)
 {
-	int on = 1;
+	int on = 1, idle_s = 60, interval_s = 10;
 
+	/*
+	 * A half-closed end whose peer has closed, and given up sending to it, would wait for ever: no
+	 * TCP without keep-alive finds out.
+	 */
+	darter_setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	darter_setsockopt(fd, IPPROTO_TCP, OPT_KEEPIDLE, &idle_s, sizeof(idle_s));
+	darter_setsockopt(fd, IPPROTO_TCP, OPT_KEEPINTVL, &interval_s, sizeof(interval_s));
 	if (p->sndbuf != 0)
 		darter_setsockopt(fd, SOL_SOCKET, SO_SNDBUF, &p->sndbuf, sizeof(p->sndbuf));
 	if (p->rcvbuf != 0)

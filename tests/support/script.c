@@ -85,7 +85,7 @@ conn_init(struct script *s, unsigned i)
 }
 
 struct script *
-script_begin(unsigned i, const char *variant, uint32_t wrap)
+script_begin(unsigned i, const char *variant, uint32_t wrap, unsigned netisrs)
 {
 	struct script *s = calloc(1, sizeof(*s));
 	unsigned k;
@@ -96,6 +96,8 @@ script_begin(unsigned i, const char *variant, uint32_t wrap)
 	s->variant = variant;
 	s->isn_base = wrap - SCRIPT_ISN_BELOW;
 	s->opts = *entries[i].opts;
+	if (netisrs != 0)
+		s->opts.netisrs = netisrs;
 	s->place = (struct place){ "set-up", 0 };
 	for (k = 0; k < SCRIPT_CONNS; k++)
 		conn_init(s, k);

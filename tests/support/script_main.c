@@ -15,9 +15,11 @@
 static const struct {
 	const char *name;
 	uint32_t wrap;
+	unsigned netisrs;	/* frames then come in on the first one's queue and are steered */
 } variants[] = {
-	{ "2^32", 0 },
-	{ "2^31", UINT32_C(1) << 31 },
+	{ "2^32", 0, 0 },
+	{ "2^31", UINT32_C(1) << 31, 0 },
+	{ "two netisrs", 0, 2 },
 };
 
 struct run {
@@ -51,7 +53,8 @@ run_one(void **state)
 {
 	struct run *r = *state;
 
-	r->s = script_begin(r->script, variants[r->variant].name, variants[r->variant].wrap);
+	r->s = script_begin(r->script, variants[r->variant].name, variants[r->variant].wrap,
+	    variants[r->variant].netisrs);
 	record_begin(r->s);
 	script_run(r->s, r->script);
 	record_end(r->s);

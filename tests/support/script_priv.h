@@ -8,8 +8,11 @@
 unsigned script_count(void);
 const char *script_name(unsigned i);
 
-/* Registered script i on a fresh stack; `wrap` is where its sequence numbers turn (0 for 2^32). */
-struct script *script_begin(unsigned i, const char *variant, uint32_t wrap);
+/*
+ * Registered script i on a fresh stack; `wrap` is where its sequence numbers turn (0 for 2^32).
+ * netisrs 0: as many as the script asks for.
+ */
+struct script *script_begin(unsigned i, const char *variant, uint32_t wrap, unsigned netisrs);
 void script_run(struct script *s, unsigned i);
 /* Fails when something is left on the wire or in the stack. */
 void script_end(struct script *s);

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* transport/tcp/tcp_check: a table of segments against a connection, each row under the rule it is about. */
+/*
+ * transport/tcp/tcp_check: a table of segments against a connection, each row under the rule it is
+ * about.
+ */
 #include "support/cmocka_all.h"
 
 #include <stdio.h>
@@ -40,38 +43,48 @@ static const struct row rows[] = {
 	{ "no data, at the edge (our relaxation)", EST, 0, TH_ACK, WND, 0, 0, OK, 0, 0, 0, 0 },
 	{ "no data, beyond the edge", EST, 0, TH_ACK, WND + 1, 0, 0,
 	  TCP_DROP_CHALLENGE, CTR_drop_tcp_window, 0, 0, 0, 0 },
-	{ "data, closed window, at rcv_nxt: for its ACK", EST, 0, TH_ACK, 0, 1, 0, OK, CLOSED_WND, 0, 0, 0 },
-	{ "FIN, closed window, at rcv_nxt", EST, 0, TH_ACK | TH_FIN, 0, 0, 0, OK, CLOSED_WND, 0, 0, 0 },
+	{ "data, closed window, at rcv_nxt: for its ACK", EST, 0, TH_ACK, 0, 1, 0, OK, CLOSED_WND,
+	    0, 0, 0 },
+	{ "FIN, closed window, at rcv_nxt", EST, 0, TH_ACK | TH_FIN, 0, 0, 0, OK, CLOSED_WND, 0, 0,
+	    0 },
 	{ "data, closed window, beyond", EST, 0, TH_ACK, 1, 1, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_window, CLOSED_WND, 0, 0, 0 },
 	{ "first byte inside", EST, 0, TH_ACK, WND - 1, 100, 0, OK, 0, 0, 0, 0 },
-	{ "first byte at the edge", EST, 0, TH_ACK, WND, 1, 0, TCP_DROP_ACK, CTR_drop_tcp_window, 0, 0, 0, 0 },
+	{ "first byte at the edge", EST, 0, TH_ACK, WND, 1, 0, TCP_DROP_ACK, CTR_drop_tcp_window, 0,
+	    0, 0, 0 },
 	{ "last byte inside", EST, 0, TH_ACK, -99, 100, 0, OK, 0, 0, 0, 0 },
 	{ "all old", EST, 0, TH_ACK, -100, 100, 0, TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
 	{ "covers the window", EST, 0, TH_ACK, -10, 2000, 0, OK, 0, 0, 0, 0 },
-	{ "repeated FIN", EST, 0, TH_ACK | TH_FIN, -1, 0, 0, TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
+	{ "repeated FIN", EST, 0, TH_ACK | TH_FIN, -1, 0, 0, TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0,
+	    0, 0 },
 	{ "2^31 - 1 ahead", EST, 0, TH_ACK, 0x7fffffff, 10, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_window, 0, 0, 0, 0 },
-	{ "2^31 away", EST, 0, TH_ACK, INT64_C(0x80000000), 10, 0, TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
+	{ "2^31 away", EST, 0, TH_ACK, INT64_C(0x80000000), 10, 0, TCP_DROP_ACK, CTR_drop_tcp_dup,
+	    0, 0, 0, 0 },
 	{ "2^31 - 1 behind", EST, 0, TH_ACK, -INT64_C(0x7fffffff), 10, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
 	/* RFC 9293 3.8.4 */
 	{ "keepalive probe", EST, 0, TH_ACK, -1, 0, 0, TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
-	{ "keepalive probe with a byte", EST, 0, TH_ACK, -1, 1, 0, TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
+	{ "keepalive probe with a byte", EST, 0, TH_ACK, -1, 1, 0, TCP_DROP_ACK, CTR_drop_tcp_dup,
+	    0, 0, 0, 0 },
 	/* RFC 5961 3.2 */
 	{ "RST at rcv_nxt", EST, 0, TH_RST, 0, 0, 0, TCP_RESET, CTR_tcp_resets_rcvd, 0, 0, 0, 0 },
-	{ "RST with data at rcv_nxt", EST, 0, TH_RST | TH_ACK, 0, 20, 0, TCP_RESET, CTR_tcp_resets_rcvd, 0, 0, 0, 0 },
+	{ "RST with data at rcv_nxt", EST, 0, TH_RST | TH_ACK, 0, 20, 0, TCP_RESET,
+	    CTR_tcp_resets_rcvd, 0, 0, 0, 0 },
 	{ "RST at rcv_nxt, closed window", EST, 0, TH_RST, 0, 0, 0,
 	  TCP_RESET, CTR_tcp_resets_rcvd, CLOSED_WND, 0, 0, 0 },
-	{ "RST inside", EST, 0, TH_RST, 1, 0, 0, TCP_DROP_CHALLENGE, CTR_drop_tcp_rst_bad, 0, 0, 0, 0 },
+	{ "RST inside", EST, 0, TH_RST, 1, 0, 0, TCP_DROP_CHALLENGE, CTR_drop_tcp_rst_bad, 0, 0, 0,
+	    0 },
 	{ "RST at the last number", EST, 0, TH_RST, WND - 1, 0, 0,
 	  TCP_DROP_CHALLENGE, CTR_drop_tcp_rst_bad, 0, 0, 0, 0 },
-	{ "RST at the edge", EST, 0, TH_RST, WND, 0, 0, TCP_DROP, CTR_drop_tcp_rst_bad, 0, 0, 0, 0 },
+	{ "RST at the edge", EST, 0, TH_RST, WND, 0, 0, TCP_DROP, CTR_drop_tcp_rst_bad, 0, 0, 0,
+	    0 },
 	{ "RST behind", EST, 0, TH_RST, -1, 0, 0, TCP_DROP, CTR_drop_tcp_rst_bad, 0, 0, 0, 0 },
 	{ "RST without timestamp (RFC 7323 3.2)", EST, TCPF_TS, TH_RST, 0, 0, 0,
 	  TCP_RESET, CTR_tcp_resets_rcvd, 0, false, 0, 0 },
 	/* RFC 5961 4.2 */
-	{ "SYN inside", EST, 0, TH_SYN, 101, 0, 0, TCP_DROP_CHALLENGE, CTR_drop_tcp_syn_in_window, 0, 0, 0, 0 },
+	{ "SYN inside", EST, 0, TH_SYN, 101, 0, 0, TCP_DROP_CHALLENGE, CTR_drop_tcp_syn_in_window,
+	    0, 0, 0, 0 },
 	{ "SYN outside", EST, 0, TH_SYN, 70000000, 0, 0,
 	  TCP_DROP_CHALLENGE, CTR_drop_tcp_syn_in_window, 0, 0, 0, 0 },
 	{ "SYN-ACK", EST, 0, TH_SYN | TH_ACK, -1, 0, 0,
@@ -81,36 +94,43 @@ static const struct row rows[] = {
 	{ "ACK of all that is in flight", EST, 0, TH_ACK, 0, 0, 500, OK, 0, 0, 0, 0 },
 	{ "ACK of what was never sent", EST, 0, TH_ACK, 0, 0, 501,
 	  TCP_DROP_CHALLENGE, CTR_drop_tcp_ack_bad, 0, 0, 0, 0 },
-	{ "ACK far ahead", EST, 0, TH_ACK, 0, 0, 0x7fff0000, TCP_DROP_CHALLENGE, CTR_drop_tcp_ack_bad, 0, 0, 0, 0 },
+	{ "ACK far ahead", EST, 0, TH_ACK, 0, 0, 0x7fff0000, TCP_DROP_CHALLENGE,
+	    CTR_drop_tcp_ack_bad, 0, 0, 0, 0 },
 	/* RFC 5961 5.2: the largest window seen is 2,000 */
 	{ "old ACK, just believable", EST, 0, TH_ACK, 0, 100, -2000, OK, 0, 0, 0, 0 },
-	{ "older ACK", EST, 0, TH_ACK, 0, 100, -2001, TCP_DROP_CHALLENGE, CTR_drop_tcp_ack_bad, 0, 0, 0, 0 },
+	{ "older ACK", EST, 0, TH_ACK, 0, 100, -2001, TCP_DROP_CHALLENGE, CTR_drop_tcp_ack_bad, 0,
+	    0, 0, 0 },
 	/* RFC 9293 3.10.7.4, fifth step, SYN-RECEIVED */
 	{ "SYN-RECEIVED, ACK of the SYN", TCP_SYN_RCVD, 0, TH_ACK, 0, 0, 1, OK, 0, 0, 0, 0 },
 	{ "SYN-RECEIVED, ACK of nothing", TCP_SYN_RCVD, 0, TH_ACK, 0, 0, 0,
 	  TCP_DROP_RST, CTR_drop_tcp_ack_bad, 0, 0, 0, 0 },
 	{ "SYN-RECEIVED, ACK ahead", TCP_SYN_RCVD, 0, TH_ACK, 0, 0, 501,
 	  TCP_DROP_RST, CTR_drop_tcp_ack_bad, 0, 0, 0, 0 },
-	{ "SYN-RECEIVED, exact RST", TCP_SYN_RCVD, 0, TH_RST, 0, 0, 0, TCP_RESET, CTR_tcp_resets_rcvd, 0, 0, 0, 0 },
+	{ "SYN-RECEIVED, exact RST", TCP_SYN_RCVD, 0, TH_RST, 0, 0, 0, TCP_RESET,
+	    CTR_tcp_resets_rcvd, 0, 0, 0, 0 },
 	/* RFC 7323 5.3 */
 	{ "newer timestamp", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, 1, 0 },
 	{ "same timestamp", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, 0, 0 },
-	{ "older timestamp", EST, TCPF_TS, TH_ACK, 0, 10, 0, TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, -1, 0 },
+	{ "older timestamp", EST, TCPF_TS, TH_ACK, 0, 10, 0, TCP_DROP_ACK, CTR_drop_tcp_paws, 0,
+	    true, -1, 0 },
 	{ "older timestamp, pure ACK", EST, TCPF_TS, TH_ACK, 0, 0, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, -1, 0 },
 	{ "timestamp half round", EST, TCPF_TS, TH_ACK, 0, 10, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, INT32_MIN, 0 },
 	{ "older timestamp, 24 days less a bit idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, -1, TCP_PAWS_IDLE_S - 1 },
-	{ "older timestamp, 24 days idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, -1, TCP_PAWS_IDLE_S },
-	{ "timestamp missing (3.2)", EST, TCPF_TS, TH_ACK, 0, 10, 0, TCP_DROP, CTR_drop_tcp_paws, 0, false, 0, 0 },
+	{ "older timestamp, 24 days idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, -1,
+	    TCP_PAWS_IDLE_S },
+	{ "timestamp missing (3.2)", EST, TCPF_TS, TH_ACK, 0, 10, 0, TCP_DROP, CTR_drop_tcp_paws, 0,
+	    false, 0, 0 },
 	{ "timestamp not agreed", EST, 0, TH_ACK, 0, 10, 0, OK, 0, true, -1, 0 },
 	/* RFC 9293 3.6.1 */
 	{ "data after close", TCP_FIN_WAIT_2, TCPF_CLOSED, TH_ACK, 0, 10, 0,
 	  TCP_ABORT, CTR_drop_tcp_after_close, 0, 0, 0, 0 },
 	{ "out of order data after close", TCP_FIN_WAIT_1, TCPF_CLOSED, TH_ACK, 100, 10, 0,
 	  TCP_ABORT, CTR_drop_tcp_after_close, 0, 0, 0, 0 },
-	{ "FIN after close", TCP_FIN_WAIT_2, TCPF_CLOSED, TH_ACK | TH_FIN, 0, 0, 0, OK, 0, 0, 0, 0 },
+	{ "FIN after close", TCP_FIN_WAIT_2, TCPF_CLOSED, TH_ACK | TH_FIN, 0, 0, 0, OK, 0, 0, 0,
+	    0 },
 	{ "old data after close", TCP_FIN_WAIT_2, TCPF_CLOSED, TH_ACK, -10, 10, 0,
 	  TCP_DROP_ACK, CTR_drop_tcp_dup, 0, 0, 0, 0 },
 	{ "data after shutdown", TCP_FIN_WAIT_2, 0, TH_ACK, 0, 10, 0, OK, 0, 0, 0, 0 },
@@ -165,7 +185,8 @@ each_segment_gets_its_verdict_at_every_wrap(void **state)
 			struct tcp_check c = tcp_check(&p, &s, now);
 
 			if (c.verdict != r->verdict || c.why != r->why)
-				fail_msg("%s (base %x): verdict %d %s", r->rule, bases[b], (int)c.verdict,
+				fail_msg("%s (base %x): verdict %d %s", r->rule, bases[b],
+				(int)c.verdict,
 				    counter_name(c.why));
 		}
 	}

@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* transport/tcp/tcp_isn: numbers follow clock, tuple and key (RFC 6528), offsets only the addresses. */
+/*
+ * transport/tcp/tcp_isn: numbers follow clock, tuple and key (RFC 6528), offsets only the
+ * addresses.
+ */
 #include "support/cmocka_all.h"
 
 #include "transport/tcp/tcp_priv.h"
@@ -75,7 +78,8 @@ timestamp_clock_ticks_in_its_range(void **state)
 	(void)state;
 	assert_int_equal(tcp_ts_now(7, (struct time){ 1000 }), a);
 	assert_in_range(tcp_ts_now(7, (struct time){ 1000 * US_PER_SEC }) - a, 1000, 1000000);
-	assert_in_range(tcp_ticks_to_ms(tcp_tick32((struct time){ 1000 * US_PER_SEC })), 998000, 1002000);
+	assert_in_range(tcp_ticks_to_ms(tcp_tick32((struct time){ 1000 * US_PER_SEC })), 998000,
+	    1002000);
 }
 
 int

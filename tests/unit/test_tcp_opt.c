@@ -93,7 +93,8 @@ duplicate_is_told_once_and_first(void **state)
 	(void)state;
 	tcp_reass_init(&r);
 	for (i = 0; i < 5; i++)
-		tcp_reass_insert(&r, (struct tcp_span){ seq_of(1000 + 20 * i), seq_of(1010 + 20 * i) });
+		tcp_reass_insert(&r, (struct tcp_span){ seq_of(1000 + 20 * i),
+		seq_of(1010 + 20 * i) });
 	p.reass = &r;
 	p.dsack_start = seq_of(0xfffffffe);
 	p.dsack_bytes = 5;

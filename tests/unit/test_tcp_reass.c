@@ -40,7 +40,10 @@ check_invariants(const struct tcp_reass *r, const struct model *m)
 	for (k = 0; k < r->count; k++) {
 		unsigned start = index_of(m, r->span[k].start), end = index_of(m, r->span[k].end);
 
-		/* sorted, disjoint, not adjacent: a hole lies before each span, and all of it is there */
+		/*
+		 * sorted, disjoint, not adjacent: a hole lies before each span, and all of it is
+		 * there
+		 */
 		assert_true(start > i || (k == 0 && start > m->nxt));
 		assert_true(end > start && end <= SPACE);
 		for (; i < start; i++)
@@ -68,7 +71,8 @@ receive(struct tcp_reass *r, struct model *m, unsigned start, unsigned end, unsi
 		}
 	while (tcp_reass_next_hole(r, from, in.end, &hole)) {
 		assert_true(seq_geq(hole.start, from) && seq_lt(hole.start, hole.end));
-		memset(m->ring + index_of(m, hole.start), who, (unsigned)seq_diff(hole.end, hole.start));
+		memset(m->ring + index_of(m, hole.start), who,
+		    (unsigned)seq_diff(hole.end, hole.start));
 		from = hole.end;
 	}
 	if (start > m->nxt) {

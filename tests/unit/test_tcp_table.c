@@ -80,7 +80,8 @@ inserted_and_removed_at_random_then_only_the_rest_is_found(void **state)
 		in += is_in[i] ? 1 : -1u;
 		assert_int_equal(t.count, in);
 		i = rng_below(&rng, MANY);
-		assert_ptr_equal(tcp_table_lookup(&t, &p[i].tuple, p[i].hash), is_in[i] ? &p[i] : NULL);
+		assert_ptr_equal(tcp_table_lookup(&t, &p[i].tuple, p[i].hash), is_in[i] ? &p[i]
+		    : NULL);
 	}
 	tcp_table_fini(&t);
 	free(is_in);

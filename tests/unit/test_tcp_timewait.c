@@ -1,5 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/* transport/tcp/tcp_timewait: verdicts, and the table's bound, expiry and restart on a bare netisr. */
+/*
+ * transport/tcp/tcp_timewait: verdicts, and the table's bound, expiry and restart on a bare netisr.
+ */
 #include "support/cmocka_all.h"
 
 #include "inet/ip.h"
@@ -14,14 +16,16 @@
 static struct tcp_tw
 record_with_ts(uint32_t ts_recent, uint32_t since_tick)
 {
-	return (struct tcp_tw){ .rcv_nxt = seq_of(RCV_NXT), .snd_nxt = seq_of(500), .ts_recent = ts_recent,
+	return (struct tcp_tw){ .rcv_nxt = seq_of(RCV_NXT), .snd_nxt = seq_of(500),
+	    .ts_recent = ts_recent,
 		.since_ts = (since_tick & ~1u) | 1u };
 }
 
 static struct tcp_seg
 seg(uint8_t flags, uint32_t seq, uint32_t data)
 {
-	return (struct tcp_seg){ .flags = flags, .seq = seq_of(seq), .ack = seq_of(500), .data_bytes = data,
+	return (struct tcp_seg){ .flags = flags, .seq = seq_of(seq), .ack = seq_of(500),
+	    .data_bytes = data,
 		.len = data + ((flags & TH_SYN) != 0) + ((flags & TH_FIN) != 0) };
 }
 
