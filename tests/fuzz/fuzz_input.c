@@ -30,7 +30,7 @@ struct reader {
 };
 
 /* The two stacks that inputs choose from; the scripts' bodies are never run. */
-SCRIPT(fuzz_one_netisr) { (void)s; }
+SCRIPT_ON(fuzz_one_netisr, .netisrs = 1) { (void)s; }
 SCRIPT_ON(fuzz_two_netisrs, .netisrs = 2) { (void)s; }
 
 static uint8_t

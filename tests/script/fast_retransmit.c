@@ -69,6 +69,22 @@ SCRIPT(segments_with_data_or_window_are_no_duplicate_acks)
 	stack_acks(s, 31);
 }
 
+/* RFC 2883 4: what reports a copy too many tells of no hole */
+SCRIPT(dsacks_are_no_duplicate_acks)
+{
+	established(s, .mss = 1000, .cwnd_segs = 4, .sack = true);
+	fly(s, 1);
+	peer_sends(s, ACK(1001));
+	app_writes(s, 2000);
+	stack_sends(s, DATA(1001, 2001), DATA(2001, 3001));
+	peer_sends(s, ACK(1001, .sack = SACK(1, 1001)), ACK(1001, .sack = SACK(1, 1001)),
+	    ACK(1001, .sack = SACK(1, 1001)));
+	stack_silent(s);
+	peer_sends(s, ACK(3001));
+	stack_silent_ms(s, 3000);
+	counter_is(s, "tcp_fast_retransmits", 0);
+}
+
 /* RFC 6582 3.2 step 3: a partial ACK: the next hole at once */
 SCRIPT(partial_ack_retransmits_the_next_hole)
 {

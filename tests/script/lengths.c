@@ -216,7 +216,7 @@ SCRIPT(unread_data_is_bounded_by_the_window)
  * Few packets and none of them leaves: the pool runs dry, and all goes on when the device takes
  * packets again
  */
-SCRIPT_ON(small_packet_pool_recovers, .packets = 256)
+SCRIPT_ON(small_packet_pool_recovers, .netisrs = 1, .packets = 256)
 {
 	unsigned i;
 

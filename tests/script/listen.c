@@ -22,7 +22,7 @@ SCRIPT(backlog_of_zero_takes_one_connection)
 }
 
 /* Connections are handed out in the order in which their handshakes ended */
-SCRIPT(accept_returns_connections_in_order)
+SCRIPT_ON(accept_returns_connections_in_order, .netisrs = 1)
 {
 	app_listens(s);
 	handshake(s, 0);
@@ -41,7 +41,7 @@ SCRIPT(accept_returns_connections_in_order)
  * Case S07 a: a full accept queue never resets a client that got our SYN-ACK; the last ACK is
  * ignored and the handshake ends when there is room.
  */
-SCRIPT(full_accept_queue_makes_the_handshake_wait)
+SCRIPT_ON(full_accept_queue_makes_the_handshake_wait, .netisrs = 1)
 {
 	unsigned i, got_syn_ack = 0, accepted = 0;
 
@@ -76,7 +76,7 @@ SCRIPT(full_accept_queue_makes_the_handshake_wait)
 /*
  * Case S07 d: one client's repeated SYNs are one half-open entry, each answered with the same ISS
  */
-SCRIPT(repeated_syns_are_one_half_open_connection)
+SCRIPT_ON(repeated_syns_are_one_half_open_connection, .netisrs = 1)
 {
 	uint32_t pcbs, half_open, timewait;
 	int i;
@@ -160,7 +160,7 @@ SCRIPT(data_and_fin_before_accept_are_read_after_it)
 }
 
 /* Case S12 d: aborted connections do not eat the backlog for ever */
-SCRIPT(aborted_connections_leave_the_backlog)
+SCRIPT_ON(aborted_connections_leave_the_backlog, .netisrs = 1)
 {
 	unsigned i;
 
@@ -180,7 +180,7 @@ SCRIPT(aborted_connections_leave_the_backlog)
 }
 
 /* Case S12 g; RFC 9293 3.10.5: closing a listener resets what waits in its queue */
-SCRIPT(closing_a_listener_resets_its_queue)
+SCRIPT_ON(closing_a_listener_resets_its_queue, .netisrs = 1)
 {
 	unsigned i;
 

@@ -154,7 +154,7 @@ SCRIPT(passive_closer_has_no_time_wait)
 }
 
 /* The knob bounds the table: the oldest goes first (DESIGN: bounded, counted) */
-SCRIPT_ON(time_wait_table_is_bounded, .sysctls = { "net.inet.tcp.max_timewait=1024" })
+SCRIPT_ON(time_wait_table_is_bounded, .netisrs = 1, .sysctls = { "net.inet.tcp.max_timewait=1024" })
 {
 	uint32_t pcbs, half_open, timewait;
 	int i;

@@ -49,8 +49,8 @@ set_options(const struct flow_plan *p, int fd)
 	int on = 1, idle_s = 60, interval_s = 10;
 
 	/*
-	 * A half-closed end whose peer has closed, and given up sending to it, would wait for ever: no
-	 * TCP without keep-alive finds out.
+	 * A half-closed end whose peer has closed, and given up sending to it, would wait for ever:
+	 * no TCP without keep-alive finds out.
 	 */
 	darter_setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
 	darter_setsockopt(fd, IPPROTO_TCP, OPT_KEEPIDLE, &idle_s, sizeof(idle_s));

@@ -49,6 +49,12 @@ script_name(unsigned i)
 	return entries[i].name;
 }
 
+unsigned
+script_netisrs(unsigned i)
+{
+	return entries[i].opts->netisrs;
+}
+
 void
 script_fail(struct script *s, const char *fmt, ...)
 {

@@ -8,6 +8,9 @@
 unsigned script_count(void);
 const char *script_name(unsigned i);
 
+/* Netisrs that script i insists on; 0: any number. */
+unsigned script_netisrs(unsigned i);
+
 /*
  * Registered script i on a fresh stack; `wrap` is where its sequence numbers turn (0 for 2^32).
  * netisrs 0: as many as the script asks for.

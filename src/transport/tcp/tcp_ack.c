@@ -159,6 +159,23 @@ tcp_ack_sack(struct netisr *n, const struct tcp_pcb *p, const struct tcp_seg *s)
 		NETISR_COUNT(n, CTR_tcp_sack_rcvd);
 }
 
+/*
+ * RFC 2883 4: a first block below the ACK, or inside the second block, reports a duplicate. It tells of
+ * a copy too many and not of a hole, so it is no duplicate ACK in the sense of RFC 5681.
+ */
+static bool
+is_dsack(const struct tcp_pcb *p, const struct tcp_seg *s)
+{
+	const struct tcp_opts *o = &s->opts;
+
+	if (o->sack_count == 0 || !(p->flags & TCPF_SACK))
+		return false;
+	if (seq_leq(seq_of(o->sack[0].end), s->ack))
+		return true;
+	return o->sack_count > 1 && seq_geq(seq_of(o->sack[0].start), seq_of(o->sack[1].start)) &&
+	    seq_leq(seq_of(o->sack[0].end), seq_of(o->sack[1].end));
+}
+
 /* RFC 9293 3.10.7.4: only from segments newer than the last one that set the window. */
 static void
 update_window(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s, uint32_t wnd)
@@ -191,7 +208,7 @@ tcp_ack(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg *s)
 	if (seq_gt(s->ack, p->snd_una))
 		on_new_ack(n, p, s);
 	else if (s->len == 0 && tcp_flight_bytes(p) != 0 &&
-	    (wnd == p->snd_wnd_bytes || s->opts.sack_count != 0))
+	    (wnd == p->snd_wnd_bytes || s->opts.sack_count != 0) && !is_dsack(p, s))
 		on_dup_ack(n, p);
 	update_window(n, p, s, wnd);
 }
