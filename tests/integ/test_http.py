@@ -6,6 +6,7 @@ from judge import Capture
 
 KEEP = (100, 50)	# connections, requests each
 CLOSE = (5000, 1)
+CURLS = 24
 
 
 def curl(times):
@@ -32,7 +33,7 @@ def requests():
                         'connections and answers')
         lab.say(f'{n} connections with {each} requests each: {counts.body_bytes} bytes of bodies')
         connections += n
-    return connections + curl(24)
+    return connections + curl(CURLS)
 
 
 def test(l):
@@ -46,7 +47,10 @@ def test(l):
     lab.check_equal(kernel['InCsumErrors'], 0, 'wrong checksums that the kernel saw')
     lab.check_equal(kernel['AttemptFails'], 0, 'connects that failed')
     server.stop()
-    lab.say(f'{connections} connections, {KEEP[0] * KEEP[1] + CLOSE[0] * CLOSE[1] + 36} answers')
+    answers = KEEP[0] * KEEP[1] + CLOSE[0] * CLOSE[1] + CURLS + 12
+    lab.check_equal(server.lines[-1], f'answered {answers} requests on {connections} connections',
+                    'what the server counted')
+    lab.say(f'{connections} connections, {answers} answers: both ends counted the same')
 
 
 lab.main(test)
