@@ -161,8 +161,8 @@ DARTER_API unsigned darter_netisr_count(struct darter_stack *s);
 DARTER_API int darter_attach(struct darter_stack *s, unsigned netisr);
 
 /*
- * Gives the netisr back to its background thread. 0, or -EINVAL when not attached. A thread must
- * detach before it ends.
+ * Gives the netisr back to its background thread. 0, or -EINVAL when not attached. A thread
+ * that ends, or is cancelled while it sleeps in a call, is detached.
  */
 DARTER_API int darter_detach(void);
 

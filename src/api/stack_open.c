@@ -7,8 +7,8 @@
  * shown to calls last.
  *
  * exit(3): the application's descriptors are closed as the kernel would, and background threads go
- * on for up to exit_linger_ms while connections still have something to deliver. Nothing is freed
- * then: other threads may be inside calls.
+ * on for up to exit_linger_ms while connections still have something to deliver; what is left then
+ * is reset. Nothing is freed: other threads may be inside calls.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -52,8 +52,10 @@ on_exit_process(void)
 	for (i = 0; (s = stacks_get(i)) != NULL; i++)
 		fd_close_stack(s);
 	call_leave();
-	for (i = 0; (s = stacks_get(i)) != NULL; i++)
-		sock_drain(s, s->config.exit_linger_ms);
+	for (i = 0; (s = stacks_get(i)) != NULL; i++) {
+		if (!sock_drain(s, s->config.exit_linger_ms))
+			sock_abort_all(s);
+	}
 }
 
 static void
@@ -220,12 +222,17 @@ darter_init(char *err, size_t err_size)
 void
 darter_stack_close(struct darter_stack *s)
 {
+	int old;
+
 	if (s == NULL || call_enter() < 0)
 		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	fd_close_stack(s);
 	call_leave();
-	sock_drain(s, s->config.exit_linger_ms);
+	if (!sock_drain(s, s->config.exit_linger_ms))
+		sock_abort_all(s);
 	stacks_remove(s);
 	netisr_stop_keepers(s);
 	stack_free(s);
+	pthread_setcancelstate(old, NULL);
 }

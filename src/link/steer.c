@@ -135,10 +135,10 @@ drain_ring(struct netisr *n, struct steer_ring *r, unsigned max)
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
-		uintptr_t ahead = r->slot[(head + i + 2) & (STEER_RING_PKTS - 1)] & ~KIND_MASK;
-
+		/* not beyond the tail: the producer writes there */
 		if (i + 2 < count)
-			prefetch((const void *)ahead);
+			prefetch((const void *)(r->slot[(head + i + 2) & (STEER_RING_PKTS - 1)] &
+			    ~KIND_MASK));
 		take_one(n, r->slot[(head + i) & (STEER_RING_PKTS - 1)]);
 	}
 	atomic_store_explicit(&r->head, head + count, memory_order_release);

@@ -25,6 +25,11 @@
 
 #define BEHIND_HOLDER_MS 1	/* nap of a keeper that finds a borrower in its place */
 
+/* The netisr that a thread is attached to: it is detached when the thread ends. */
+static pthread_key_t attached_key;
+static pthread_once_t attached_once = PTHREAD_ONCE_INIT;
+static bool has_attached_key;
+
 int
 netisr_init_fds(struct netisr *n)
 {
@@ -82,6 +87,13 @@ ring_unasked(struct netisr *n)
 	(void)ignored;
 }
 
+static void
+stop_being_attached(struct netisr *n)
+{
+	pthread_setspecific(attached_key, NULL);
+	atomic_store_explicit(&n->is_attached, false, memory_order_release);
+}
+
 static int
 sleep_on_fds(struct netisr *n, const struct nap *nap)
 {
@@ -91,21 +103,41 @@ sleep_on_fds(struct netisr *n, const struct nap *nap)
 		{ .fd = nap->wake_fd, .events = POLLIN },
 	};
 
-	return poll(fds, 3, -1) < 0 && errno == EINTR ? -EINTR : 0;
+	int err;
+
+	wait_cancel_open(false);
+	err = poll(fds, 3, -1) < 0 && errno == EINTR ? -EINTR : 0;
+	wait_cancel_shut();
+	return err;
+}
+
+/* An attached thread is cancelled, without the role: it is not the keeper any more. */
+static void
+nap_cancelled(void *arg)
+{
+	struct netisr *n = arg;
+
+	wait_cancelled();
+	atomic_store_explicit(&n->keeper_asleep, false, memory_order_release);
+	drain_fds(n);
+	stop_being_attached(n);
+	waitword_post(&n->parking);
 }
 
 int
 keeper_nap(struct netisr *n, const struct nap *nap)
 {
-	int err = 0;
+	volatile int err = 0;	/* survives the cleanup frame's longjmp */
 
 	NETISR_COUNT(n, CTR_sleeps);
 	netisr_set_timer(n, time_min(nap->deadline, netisr_next_deadline(n)));
 	atomic_exchange_explicit(&n->keeper_asleep, true, memory_order_acq_rel);
 	netisr_give(n);
+	pthread_cleanup_push(nap_cancelled, n);
 	if ((nap->w == NULL || waitword_seq(nap->w) == nap->seen) &&
 	    !atomic_load_explicit(&n->stop, memory_order_acquire))
 		err = sleep_on_fds(n, nap);
+	pthread_cleanup_pop(0);
 	atomic_store_explicit(&n->keeper_asleep, false, memory_order_release);
 	drain_fds(n);
 	return err;
@@ -253,6 +285,19 @@ netisr_stop_keepers(struct darter_stack *s)
 	}
 }
 
+static void
+attached_thread_ends(void *arg)
+{
+	if (netisr_current() == arg)
+		netisr_detach(arg);
+}
+
+static void
+attached_key_new(void)
+{
+	has_attached_key = pthread_key_create(&attached_key, attached_thread_ends) == 0;
+}
+
 int
 netisr_attach(struct netisr *n)
 {
@@ -260,8 +305,13 @@ netisr_attach(struct netisr *n)
 
 	if (netisr_current() != NULL)
 		return -EDEADLK;
-	if (!atomic_compare_exchange_strong(&n->is_attached, &expected, true))
+	pthread_once(&attached_once, attached_key_new);
+	if (!has_attached_key || pthread_setspecific(attached_key, n) != 0)
+		return -ENOMEM;
+	if (!atomic_compare_exchange_strong(&n->is_attached, &expected, true)) {
+		pthread_setspecific(attached_key, NULL);
 		return -EBUSY;
+	}
 	/*
 	 * the descriptors and "asleep" have one user: the background thread must be out of them
 	 * first
@@ -280,7 +330,7 @@ netisr_detach(struct netisr *n)
 {
 	if (netisr_current() != n)
 		return -EINVAL;
-	atomic_store_explicit(&n->is_attached, false, memory_order_release);
+	stop_being_attached(n);
 	netisr_give(n);
 	waitword_post(&n->parking);
 	return 0;

@@ -42,15 +42,25 @@ become_holder(struct netisr *n)
 		netisr_role_enter(n);
 }
 
+/*
+ * How long a borrower has kept the others waiting; a keeper may hold as long as there is work. The
+ * clock is read again: it is the thread that lost its CPU in the middle of a round that shows here.
+ */
 static void
 note_hold(struct netisr *n)
 {
-	uint64_t us = time_since_us(n->now, n->held_since);
+	uint64_t us, longest;
 
+	if (!n->is_borrowed)
+		return;
+	us = time_since_us(stack_now(n->stack), n->held_since);
 	if (us < LONG_HOLD_US)
 		return;
-	NETISR_COUNT(n, CTR_holds_over_1ms);
-	if (us > atomic_load_explicit(&n->longest_hold_us, memory_order_relaxed))
+	if (!n->is_long_hold)
+		NETISR_COUNT(n, CTR_holds_over_1ms);
+	n->is_long_hold = true;
+	longest = atomic_load_explicit(&n->longest_hold_us, memory_order_relaxed);
+	if (us > longest)
 		atomic_store_explicit(&n->longest_hold_us, us, memory_order_relaxed);
 }
 
@@ -71,6 +81,7 @@ netisr_take(struct netisr *n)
 	become_holder(n);
 	n->now = stack_now(n->stack);
 	n->held_since = n->now;
+	n->is_borrowed = n->is_long_hold = false;
 	return true;
 }
 
@@ -238,6 +249,7 @@ netisr_run_borrowed(struct netisr *n, struct waitword *w, uint32_t seen)
 	struct time until = time_add_us(n->now, NETISR_BORROW_US);
 	unsigned i, work = 0;
 
+	n->is_borrowed = true;
 	NETISR_COUNT(n, CTR_borrows);
 	for (i = 0; i < NETISR_BORROW_ROUNDS; i++) {
 		work = netisr_round(n);
@@ -320,8 +332,8 @@ netisr_on_call(struct netisr *n, struct msg_node *m)
 	atomic_store_explicit(&c->is_over, true, memory_order_release);
 }
 
-void
-netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg)
+static void
+call_uncancelled(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg)
 {
 	struct msg_call c = { .node.kind = MSG_CALL, .fn = fn, .arg = arg };
 
@@ -344,4 +356,15 @@ netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg
 		wait_until(n->stack, n, &c.done, 0, TIME_NEVER, -1);
 	while (!atomic_load_explicit(&c.is_over, memory_order_acquire))
 		cpu_relax();
+}
+
+void
+netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg)
+{
+	int old;
+
+	/* the devices' system calls are cancellation points, and the message is on this stack */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	call_uncancelled(n, fn, arg);
+	pthread_setcancelstate(old, NULL);
 }

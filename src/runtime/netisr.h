@@ -65,6 +65,8 @@ struct netisr {
 	uint32_t n_pkt_cache;
 	unsigned lcore;			/* DPDK identity of the role */
 	struct time held_since;
+	bool is_borrowed;		/* by a thread that runs it for a bounded time */
+	bool is_long_hold;		/* this hold is counted as one */
 
 	/* layers' state */
 	struct link_netisr *link;

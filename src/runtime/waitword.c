@@ -9,6 +9,10 @@
  * `napper` on the word (one slot; a second such thread on the same word polls every millisecond)
  * and is woken through an eventfd of its own. The waker takes the napper off before it writes, so
  * the sleeper knows whether a write is still to come.
+ *
+ * Cancellation acts in the sleeping system calls and nowhere else, and only where the caller has
+ * said that it can undo its part. futex is no cancellation point, so the type is asynchronous for
+ * the length of that one system call, which has no effect that could be half done.
  */
 #include "runtime/waitword.h"
 
@@ -29,6 +33,7 @@
 
 #define FALLBACK_NAP_US		1000	/* fake clock, or the napper slot is taken */
 #define SPIN_MIN_US		1
+#define FOREVER_S		1000000000	/* a poll that long has no time-out */
 
 struct napper {
 	int fd;			/* eventfd, made at the first use by the thread */
@@ -37,6 +42,8 @@ struct napper {
 /* What a thread is waiting for, for wait_signal_note. */
 static __thread struct waitword *volatile sleeping_on;
 static __thread volatile sig_atomic_t signal_noted;
+
+static __thread int sleep_cancel_state = PTHREAD_CANCEL_DISABLE;
 
 static pthread_key_t napper_key;
 static pthread_once_t napper_once = PTHREAD_ONCE_INIT;
@@ -104,22 +111,73 @@ waitword_post(struct waitword *w)
 	}
 }
 
+int
+wait_set_cancel(int state)
+{
+	int old = sleep_cancel_state;
+
+	sleep_cancel_state = state;
+	return old;
+}
+
+void
+wait_cancel_open(bool is_async)
+{
+	int old;
+
+	if (sleep_cancel_state != PTHREAD_CANCEL_ENABLE)
+		return;
+	pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
+	if (is_async)
+		pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
+}
+
+void
+wait_cancel_shut(void)
+{
+	int old;
+
+	if (sleep_cancel_state != PTHREAD_CANCEL_ENABLE)
+		return;
+	pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, &old);
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+}
+
+void
+wait_cancelled(void)
+{
+	wait_cancel_shut();
+	sleeping_on = NULL;
+}
+
+static void
+futex_cancelled(void *arg)
+{
+	struct waitword *w = arg;
+
+	wait_cancelled();
+	atomic_fetch_sub_explicit(&w->sleepers, 1, memory_order_release);
+}
+
 /* 0, or -EINTR. */
 static int
 futex_sleep(struct waitword *w, uint32_t seen, uint64_t timeout_us)
 {
 	struct timespec ts = { .tv_sec = (time_t)(timeout_us / US_PER_SEC),
 		.tv_nsec = (long)(timeout_us % US_PER_SEC) * 1000 };
-	long r = 0;
-	int err = 0;
+	const struct timespec *timeout = timeout_us == UINT64_MAX ? NULL : &ts;
+	volatile bool is_interrupted = false;	/* survives the cleanup frame's longjmp */
 
 	atomic_fetch_add_explicit(&w->sleepers, 1, memory_order_seq_cst);
+	pthread_cleanup_push(futex_cancelled, w);
 	if (atomic_load_explicit(&w->seq, memory_order_seq_cst) == seen) {
-		r = futex(&w->seq, FUTEX_WAIT, seen, timeout_us == UINT64_MAX ? NULL : &ts);
-		err = errno;
+		wait_cancel_open(true);
+		is_interrupted = futex(&w->seq, FUTEX_WAIT, seen, timeout) < 0 && errno == EINTR;
+		wait_cancel_shut();
 	}
+	pthread_cleanup_pop(0);
 	atomic_fetch_sub_explicit(&w->sleepers, 1, memory_order_release);
-	return r < 0 && err == EINTR ? -EINTR : 0;
+	return is_interrupted ? -EINTR : 0;
 }
 
 void
@@ -180,29 +238,47 @@ sleep_bound_us(struct darter_stack *s, struct time deadline)
 	return max_u64(time_since_us(deadline, stack_now(s)), 1);
 }
 
+struct napping {
+	struct waitword *w;
+	struct napper *np;	/* NULL: none */
+};
+
+static void
+poll_cancelled(void *arg)
+{
+	struct napping *g = arg;
+
+	wait_cancelled();
+	if (g->np != NULL)
+		napper_take_off(g->w, g->np);
+}
+
 /* Sleeps in poll on extra_fd. 0 or -EINTR; *ret_ready tells that extra_fd is readable. */
 static int
 poll_sleep(struct darter_stack *s, struct waitword *w, uint32_t seen, struct time deadline,
     int extra_fd,
     bool *ret_ready)
 {
-	struct napper *np = napper_hang(w);
+	struct napping g = { .w = w, .np = napper_hang(w) };
 	struct pollfd fds[2] = { { .fd = extra_fd, .events = POLLIN },
-		{ .fd = np != NULL ? np->fd : -1, .events = POLLIN } };
-	uint64_t us = sleep_bound_us(s, deadline);
+		{ .fd = g.np != NULL ? g.np->fd : -1, .events = POLLIN } };
+	uint64_t us = sleep_bound_us(s, deadline), most_us = g.np != NULL ? us : FALLBACK_NAP_US;
 	struct timespec ts;
-	int r = 0, err = 0;
+	volatile int r = 0, err = 0;	/* survive the cleanup frame's longjmp */
 
-	if (np == NULL)
-		us = min_u64(us, FALLBACK_NAP_US);
+	us = min_u64(us, most_us);
 	ts.tv_sec = (time_t)(us / US_PER_SEC);
 	ts.tv_nsec = (long)(us % US_PER_SEC) * 1000;
+	pthread_cleanup_push(poll_cancelled, &g);
+	wait_cancel_open(false);
 	if (atomic_load_explicit(&w->seq, memory_order_seq_cst) == seen) {
-		r = ppoll(fds, 2, us == UINT64_MAX ? NULL : &ts, NULL);
+		r = ppoll(fds, 2, ts.tv_sec >= FOREVER_S ? NULL : &ts, NULL);
 		err = errno;
 	}
-	if (np != NULL)
-		napper_take_off(w, np);
+	wait_cancel_shut();
+	pthread_cleanup_pop(0);
+	if (g.np != NULL)
+		napper_take_off(w, g.np);
 	*ret_ready = r > 0 && fds[0].revents != 0;
 	return r < 0 && err == EINTR ? -EINTR : 0;
 }
@@ -220,16 +296,18 @@ static int
 nap_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time deadline,
     int extra_fd)
 {
-	struct napper *np = napper_hang(w);
+	struct napping g = { .w = w, .np = napper_hang(w) };
 	struct nap nap = { .w = w, .seen = seen, .deadline = deadline, .extra_fd = extra_fd,
-		.wake_fd = np != NULL ? np->fd : -1 };
-	int err;
+		.wake_fd = g.np != NULL ? g.np->fd : -1 };
+	volatile int err;	/* survives the cleanup frame's longjmp */
 
-	if (np == NULL)
+	if (g.np == NULL)
 		nap.deadline = time_min(deadline, time_add_us(n->now, FALLBACK_NAP_US));
+	pthread_cleanup_push(poll_cancelled, &g);
 	err = keeper_nap(n, &nap);
-	if (np != NULL)
-		napper_take_off(w, np);
+	pthread_cleanup_pop(0);
+	if (g.np != NULL)
+		napper_take_off(w, g.np);
 	while (!netisr_take(n))
 		cpu_relax();	/* a borrower, for 50 us at most */
 	return err;

@@ -40,11 +40,19 @@ waitword_seq(struct waitword *w)
  * the stack's netisrs in turn) when that is free and the knob allows it, spins shortly, then
  * sleeps. extra_fd >= 0: a kernel descriptor (an epoll's) whose readability also ends the wait,
  * with
- * 0. Cancellation point only at the sleep. Calls from a handler while holding a netisr return
- *    -EDEADLK.
+ * 0. The caller has cancellation disabled; see wait_set_cancel. Calls from a handler while holding
+ * a netisr return -EDEADLK.
  */
 int wait_until(struct darter_stack *s, struct netisr *owner, struct waitword *w, uint32_t seen,
     struct time deadline, int extra_fd);
+
+/*
+ * The cancel state (PTHREAD_CANCEL_ENABLE, _DISABLE) in which this thread's sleeps in wait_until
+ * are spent; _DISABLE at first. Who allows it has cleanup handlers that undo what he holds; the
+ * wait undoes its own part: a thread that is cancelled in the nap of its attached netisr is
+ * detached. Returns what it was.
+ */
+int wait_set_cancel(int state);
 
 /*
  * A plain futex sleep without making progress, for the runtime's own threads. timeout_us

@@ -7,6 +7,10 @@
  * state, so it is refused. While it is asleep nothing is half done, unless the thread runs a netisr
  * meanwhile: then it is refused too.
  *
+ * Cancellation: a call runs with it disabled, whatever it writes to or reads from on the way; only
+ * the sleep of a call_wait that can undo what the call holds puts back what the application has
+ * set.
+ *
  * Signals: a handler that notes itself raises the thread's count and posts the word that the thread
  * is about to sleep on. The waiting call compares the count with the one it began with, so a
  * handler is seen wherever it came in between.
@@ -37,6 +41,8 @@ struct thread {
 	volatile sig_atomic_t state;
 	/* of the call that a handler interrupted in its sleep */
 	volatile sig_atomic_t saved_state;
+	/* the application's cancel state: of the call, and of one from a handler in its sleep */
+	int cancel_state[2];
 	volatile uint32_t signals;
 	struct waitword *volatile word;
 	struct darter_stack *stack;		/* chosen by stacks_use, NULL: the default */
@@ -68,6 +74,12 @@ may_nest(void)
 	return me.state == CALL_SLEEPS && netisr_current() == NULL;
 }
 
+static int *
+cancel_slot(void)
+{
+	return &me.cancel_state[me.saved_state != CALL_IDLE];
+}
+
 int
 call_enter(void)
 {
@@ -78,27 +90,18 @@ call_enter(void)
 			return -EDEADLK;
 		me.saved_state = CALL_SLEEPS;
 	}
+	/* first: from here on a handler's calls, which have a slot of their own, are refused */
 	me.state = CALL_WORKS;
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_slot());
 	return 0;
 }
 
 void
 call_leave(void)
 {
+	pthread_setcancelstate(*cancel_slot(), NULL);
 	me.state = me.saved_state;
 	me.saved_state = CALL_IDLE;
-}
-
-void
-call_pause(void)
-{
-	me.state = CALL_IDLE;
-}
-
-void
-call_resume(void)
-{
-	me.state = CALL_WORKS;
 }
 
 uint32_t
@@ -111,17 +114,22 @@ void
 call_signal_note(void)
 {
 	struct waitword *w = me.word;
+	int old;
 
+	/* the sleep that this may interrupt can be cancelled, a half-done post not */
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	me.signals++;
 	if (w != NULL)
 		waitword_post(w);
 	wait_signal_note();
+	pthread_setcancelstate(old, NULL);
 }
 
 struct undo {
 	void (*fn)(void *arg);
 	void *arg;
 	struct waitword *outer;
+	int outer_cancel;
 };
 
 /* The thread is cancelled in its sleep: it gives back what the call holds. */
@@ -132,6 +140,7 @@ on_cancel(void *arg)
 
 	me.word = u->outer;
 	me.state = CALL_WORKS;
+	wait_set_cancel(u->outer_cancel);
 	if (u->fn != NULL)
 		u->fn(u->arg);
 	call_leave();
@@ -143,6 +152,8 @@ call_wait(const struct call_wait *w)
 	struct undo undo = { .fn = w->undo, .arg = w->arg, .outer = me.word };
 	volatile int err = 0;	/* survives the cleanup frame's longjmp */
 
+	undo.outer_cancel =
+	    wait_set_cancel(w->undo != NULL ? *cancel_slot() : PTHREAD_CANCEL_DISABLE);
 	pthread_cleanup_push(on_cancel, &undo);
 	me.word = w->word;
 	me.state = CALL_SLEEPS;
@@ -151,6 +162,7 @@ call_wait(const struct call_wait *w)
 	me.state = CALL_WORKS;
 	me.word = undo.outer;
 	pthread_cleanup_pop(0);
+	wait_set_cancel(undo.outer_cancel);
 	return me.signals != w->signals ? -EINTR : err;
 }
 

@@ -18,14 +18,10 @@ struct netisr;
 /*
  * Begins a call of the API: 0, -ENOTSUP in a forked child, or -EDEADLK from a signal handler that
  * interrupted the library at work on this thread (it may call while the thread only sleeps).
- * call_leave ends it.
+ * call_leave ends it. Between them the thread can't be cancelled, but for call_wait.
  */
 int call_enter(void);
 void call_leave(void);
-
-/* Around a callback of the application's, which may use the library. */
-void call_pause(void);
-void call_resume(void);
 
 /* Number of signal handlers that have noted themselves on this thread; see call_wait. */
 uint32_t call_signals(void);
@@ -36,7 +32,8 @@ void call_signal_note(void);
 /*
  * wait_until that does not lose a signal: -EINTR also when a handler has noted itself since the
  * caller took `signals` (call_signals() at the start of the call). The caller holds no lock and no
- * BUSY bit. On cancellation undo(arg) runs.
+ * BUSY bit. With an undo the sleep is a cancellation point: undo(arg) runs then, and the call has
+ * ended.
  */
 struct call_wait {
 	struct darter_stack *stack;

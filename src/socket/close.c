@@ -207,3 +207,24 @@ sock_drain(struct darter_stack *s, unsigned linger_ms)
 			wait_until(s, NULL, &never, 0, time_add_us(now, DRAIN_LOOK_US), -1);
 	}
 }
+
+static void
+abort_on(struct netisr *n, void *arg UNUSED)
+{
+	tcp_abort_all(n);
+}
+
+void
+sock_abort_all(struct darter_stack *s)
+{
+	unsigned i;
+
+	for (i = 0; i < s->n_netisrs; i++) {
+		struct netisr *n = s->netisr[i];
+
+		/* its attached thread may never wait again */
+		if (netisr_current() == n ||
+		    !atomic_load_explicit(&n->is_attached, memory_order_acquire))
+			netisr_call(n, abort_on, NULL);
+	}
+}

@@ -283,8 +283,8 @@ shutdown_stream(struct sock *so, int how)
 
 	if (st & SH_LISTENING) {
 		/*
-		 * accepts end with EINVAL from here on (Linux); connections that come are reset at
-		 * close
+		 * accepts end with EINVAL from here on and SYNs are refused, until the next listen
+		 * (Linux)
 		 */
 		if (how != SHUT_WR) {
 			sockhalf_set(&so->half, SH_SHUT_RD, 0);

@@ -246,6 +246,8 @@ void fd_close_stack(struct darter_stack *s);
  * Outside of call_enter.
  */
 bool sock_drain(struct darter_stack *s, unsigned linger_ms);
+/* Resets what sock_drain has left. */
+void sock_abort_all(struct darter_stack *s);
 
 /* ---- sockopt.c ---- */
 

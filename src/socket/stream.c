@@ -13,6 +13,7 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -210,9 +211,14 @@ put_bytes(struct sock *so, struct iov_at *at, size_t left)
 	return done;
 }
 
-/* The ring is full, or memory is short, or the connection is not there yet: waits for a change. */
+/*
+ * The ring is full, or memory is short, or the connection is not there yet: waits for a change.
+ * Room that is seen here may have come since the caller looked: he looks once more before it counts
+ * as room for which there is no memory. *saw_room remembers that.
+ */
 static int
-wait_to_send(struct sock *so, struct sock_io *io, uint32_t seen, const struct sock_patience *p)
+wait_to_send(struct sock *so, struct sock_io *io, uint32_t seen, const struct sock_patience *p,
+    bool *saw_room)
 {
 	struct sock_patience nap = *p;
 	struct time now;
@@ -221,8 +227,14 @@ wait_to_send(struct sock *so, struct sock_io *io, uint32_t seen, const struct so
 	if (p->is_nonblock)
 		return -EAGAIN;
 	sockhalf_set(&so->half, SH_TX_WANT, 0);
-	if (!(sockhalf_state(&so->half) & SH_CONNECTED) || ring_space_bytes(&so->half.tx) == 0)
+	if (!(sockhalf_state(&so->half) & SH_CONNECTED) || ring_space_bytes(&so->half.tx) == 0) {
+		*saw_room = false;
 		return sock_io_wait(so, io, seen, p);
+	}
+	if (!*saw_room) {
+		*saw_room = true;
+		return 0;
+	}
 	/* room but no chunk */
 	now = stack_now(so->half.stack);
 	nap.deadline = time_min(p->deadline, time_add_us(now, NOMEM_NAP_US));
@@ -240,6 +252,7 @@ run_send(struct sock *so, struct sock_io *io, size_t total)
 	struct sock_patience p = sock_patience(so, io->flags,
 	    atomic_load_explicit(&so->sndtimeo_us, memory_order_relaxed));
 	struct iov_at at = { .iov = io->iov, .n_iov = io->n_iov };
+	bool saw_room = false;
 	size_t sent = 0;
 
 	for (;;) {
@@ -250,14 +263,16 @@ run_send(struct sock *so, struct sock_io *io, size_t total)
 		if (err == 0) {
 			n = put_bytes(so, &at, total - sent);
 			sent += n;
-			if (n > 0)
+			if (n > 0) {
 				sockhalf_post(&so->half, SOCK_OP_SEND);
+				saw_room = false;
+			}
 			if (sent == total)
 				return (int64_t)sent;
 		} else if (err != -EAGAIN) {
 			return sent > 0 ? (int64_t)sent : err;
 		}
-		err = wait_to_send(so, io, seen, &p);
+		err = wait_to_send(so, io, seen, &p, &saw_room);
 		if (err < 0)
 			return sent > 0 ? (int64_t)sent : err;
 	}
@@ -297,31 +312,51 @@ send_piece(struct sock *so, struct sock_io *io, int in_fd, off_t pos, void *buf,
 	return stream_send(so, io);
 }
 
+/* Pieces of the file from *pos on until `count`, its end or an error. Bytes sent, else why none. */
+static int64_t
+send_pieces(struct sock *so, struct sock_io *io, int in_fd, off_t *pos, void *buf, size_t count)
+{
+	int64_t n = 0, done = 0;
+
+	while ((size_t)done < count && io->held != 0) {
+		n = send_piece(so, io, in_fd, *pos, buf, min_size(count - (size_t)done,
+		    SENDFILE_BYTES));
+		if (n <= 0)
+			break;
+		done += n;
+		*pos += n;
+	}
+	return done == 0 ? n : done;
+}
+
+/* The same with a buffer of its own, which a cancelled thread gives back. */
+static int64_t
+send_from(struct sock *so, struct sock_io *io, int in_fd, off_t *pos, size_t count)
+{
+	volatile int64_t done;	/* survives the cleanup frame's longjmp */
+	void *buf = malloc(SENDFILE_BYTES);
+
+	if (buf == NULL)
+		return -ENOMEM;
+	pthread_cleanup_push(free, buf);
+	done = send_pieces(so, io, in_fd, pos, buf, count);
+	pthread_cleanup_pop(1);
+	return done;
+}
+
 int64_t
 sock_sendfile(struct sock *so, struct sock_io *io, int in_fd, off_t *off, size_t count)
 {
 	off_t pos = off != NULL ? *off : lseek(in_fd, 0, SEEK_CUR);
-	int64_t n = 0, done = 0;
-	void *buf;
+	int64_t done;
 
 	if (pos < 0)
 		return off != NULL ? -EINVAL : (errno == ESPIPE ? -EINVAL : -errno);
 	if (so->type != SOCK_STREAM)
 		return -EINVAL;
-	buf = malloc(SENDFILE_BYTES);
-	if (buf == NULL)
-		return -ENOMEM;
-	while ((size_t)done < count && io->held != 0) {
-		n = send_piece(so, io, in_fd, pos, buf, min_size(count - (size_t)done,
-		    SENDFILE_BYTES));
-		if (n <= 0)
-			break;
-		done += n;
-		pos += n;
-	}
-	free(buf);
-	if (done == 0)
-		return n;
+	done = send_from(so, io, in_fd, &pos, count);
+	if (done <= 0)
+		return done;
 	if (off != NULL)
 		*off = pos;
 	else

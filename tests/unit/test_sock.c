@@ -3,6 +3,7 @@
  * socket/{conn,stream,dgram,poll}.c and the public calls, end to end over the stack's own loopback:
  * what the kernel's calls return is what ours return.
  */
+#include <linux/sockios.h>
 #include <sys/time.h>
 
 #include "unit/both_nets.h"
@@ -211,13 +212,18 @@ unread_data_resets(struct net *n)
 static void
 accept_after_reset(struct net *n)
 {
-	int l = listener(n, 8), c = n->socket(AF_INET, SOCK_STREAM, 0), d;
+	int l = listener(n, 8), c = n->socket(AF_INET, SOCK_STREAM, 0), d, i, unacked = 1;
 	struct sockaddr_in a;
 	socklen_t len = sizeof(a);
 	char buf[16];
 
 	assert_int_equal(connect_to(n, c, port_of(n, l)), 0);
 	n->send(c, "0123456789", 10, 0);
+	/* a reset discards what has not been sent */
+	for (i = 0; i < SOON_MS && unacked != 0; i++) {
+		assert_int_equal(n->ioctl(c, SIOCOUTQ, &unacked), 0);
+		usleep(1000);
+	}
 	reset_close(n, c);
 	usleep(20000);
 	d = say_ok(n, "accept", n->accept4(l, (struct sockaddr *)&a, &len, SOCK_CLOEXEC));

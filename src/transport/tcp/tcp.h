@@ -62,4 +62,11 @@ bool tcp_info_of(struct netisr *n, struct sockhalf *sh, struct tcp_conn_info *re
 void tcp_counts(struct netisr *n, uint32_t *ret_pcbs, uint32_t *ret_half_open,
     uint32_t *ret_timewait);
 
+/*
+ * Holder of n, in a round or before one: resets every connection that is not closed on both sides,
+ * so that peers of a stack that goes away do not wait. What the peer has in full (FIN_WAIT_2)
+ * stays.
+ */
+void tcp_abort_all(struct netisr *n);
+
 #endif

@@ -160,8 +160,8 @@ tcp_ack_sack(struct netisr *n, const struct tcp_pcb *p, const struct tcp_seg *s)
 }
 
 /*
- * RFC 2883 4: a first block below the ACK, or inside the second block, reports a duplicate. It tells of
- * a copy too many and not of a hole, so it is no duplicate ACK in the sense of RFC 5681.
+ * RFC 2883 4: a first block below the ACK, or inside the second block, reports a duplicate. It
+ * tells of a copy too many and not of a hole, so it is no duplicate ACK in the sense of RFC 5681.
  */
 static bool
 is_dsack(const struct tcp_pcb *p, const struct tcp_seg *s)

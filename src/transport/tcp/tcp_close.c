@@ -47,6 +47,32 @@ tcp_abort(struct netisr *n, struct tcp_pcb *p, int so_error)
 	tcp_die(n, p, so_error);
 }
 
+static void
+abort_one(void *arg, struct tcp_pcb *p)
+{
+	struct netisr *n = arg;
+
+	/* leaves the table in the roll-up: tcp_die would change it under the visit */
+	if (p->state != TCP_FIN_WAIT_2)
+		tcp_touch(n, p);
+}
+
+void
+tcp_abort_all(struct netisr *n)
+{
+	struct tcp_pcb *p;
+
+	tcp_table_visit(&n->tcp->table, abort_one, n);
+	for (p = n->tcp->touched; p != NULL; p = p->touched_next) {
+		if (p->state == TCP_FIN_WAIT_2)
+			continue;
+		/* RFC 9293 3.10.5 has none in these states: there somebody repeats the FIN */
+		if (p->state == TCP_CLOSING || p->state == TCP_LAST_ACK)
+			p->todo.what |= TODO_RST;
+		tcp_abort(n, p, ECONNABORTED);
+	}
+}
+
 /* Tells the application. A clean end leaves what was received readable. */
 static void
 tell_socket(struct netisr *n, struct tcp_pcb *p)

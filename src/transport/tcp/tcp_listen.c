@@ -8,6 +8,9 @@
  * listener's or the netisr's share of half-open entries is spent, the listener's oldest entry makes
  * room, so that a flood does not lock honest peers out (drop_tcp_syn_full).
  *
+ * shutdown(SHUT_RD) refuses SYNs until the next listen(). Where we differ from Linux: who waits in
+ * the accept queue, or is half open, by then is reset at close() only.
+ *
  * Its end: close() takes the bind entry away, so no netisr finds it in a later look-up, and sends
  * each netisr a message. The nodes are part of the listener. A netisr that handles its message has
  * ended every look-up that could still have found the listener; it hands the half-open entries to a
@@ -94,6 +97,7 @@ listen_locked(struct sockhalf *sh, uint32_t backlog)
 
 	if (st & SH_LISTENING) {
 		atomic_store_explicit(&q->backlog, backlog, memory_order_relaxed);
+		sockhalf_set(sh, 0, SH_SHUT_RD);	/* listens again */
 		return 0;
 	}
 	if (st & (SH_CONNECTING | SH_CONNECTED | SH_DEAD))
@@ -202,6 +206,12 @@ tcp_listen_syn(struct netisr *n, struct sockhalf *sh, const struct tcp_seg *s,
 
 	if (s->flags & TH_FIN) {
 		NETISR_COUNT(n, CTR_drop_tcp_flags);
+		return;
+	}
+	/* shutdown(SHUT_RD): as if nobody listened (Linux) */
+	if (sockhalf_state(sh) & SH_SHUT_RD) {
+		NETISR_COUNT(n, CTR_drop_tcp_no_pcb);
+		tcp_reply_rst(n, s);
 		return;
 	}
 	if (acceptq_is_full(q)) {
