@@ -2,30 +2,34 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Seeded bugs: copies of source files with known mistakes that the models must find.
 
-A model's test program is built twice from the same text: against src/, where every run must be good, and against the
-copies made here, where each seed, switched on by its number (model_seed), must make a bad run. Nothing of this is in
-src/ itself.
+A model's test program is built twice from the same text: against src/, where every run must be
+good, and against the copies made here, where each seed, switched on by its number (model_seed),
+must make a bad run. Nothing of this is in src/ itself.
 
-A seed replaces a piece of source text, which must occur exactly once. When the source has changed so that it does not,
-the copy is made without that seed and the test that needs it fails (seed_expect_applied): adapt the seed here.
+A seed replaces a piece of source text, which must occur exactly once, however it is broken into
+lines. When the source has changed so that it does not, the copy is made without that seed and the
+test that needs it fails (seed_expect_applied): adapt the seed here.
 
 usage: seeds.py SRC_DIR OUT_DIR [DEPFILE]
 """
 import pathlib
+import re
 import sys
 
 # name, file, what was, what is put in its place
 SEEDS = [
     # the port is looked at, then let go: a message pushed in between is nobody's
     ('CHECK_BEFORE_RELEASE', 'runtime/msgport.c',
-     '	return atomic_compare_exchange_strong_explicit(&p->word, &expected, 0, memory_order_acq_rel,',
+     '	return atomic_compare_exchange_strong_explicit(&p->word, &expected, 0, '
+     'memory_order_acq_rel,',
      '	if (model_seed == SEED_CHECK_BEFORE_RELEASE) {\n'
      '		if (msgport_has_messages(p))\n'
      '			return false;\n'
      '		msgport_give_with_debt(p);\n'
      '		return true;\n'
      '	}\n'
-     '	return atomic_compare_exchange_strong_explicit(&p->word, &expected, 0, memory_order_acq_rel,'),
+     '	return atomic_compare_exchange_strong_explicit(&p->word, &expected, 0, '
+     'memory_order_acq_rel,'),
     ('PUSH_DROPS_HELD', 'runtime/msgport.c',
      '(uintptr_t)m | (old & MSGPORT_HELD),',
      '(uintptr_t)m | (model_seed == SEED_PUSH_DROPS_HELD ? 0 : old & MSGPORT_HELD),'),
@@ -42,7 +46,7 @@ SEEDS = [
     ('FREED_TOO_EARLY', 'runtime/publish.c',
      '		if (r->rounds[i] == ROUND_PASSED)\n',
      '		if (r->rounds[i] == ROUND_PASSED || model_seed == SEED_FREED_TOO_EARLY)\n'),
-    # the end of a round is a plain store: the next round's loads overtake it (this was in src/ once)
+    # the end of a round is a plain store: the next round's loads overtake it; once in src/
     ('ROUND_IN_STORE_BUFFER', 'runtime/netisr.c',
      '	rounds = atomic_fetch_add_explicit(&n->rounds, 1, memory_order_acq_rel) + 1;\n',
      '	if (model_seed == SEED_ROUND_IN_STORE_BUFFER) {\n'
@@ -51,7 +55,7 @@ SEEDS = [
      '	} else {\n'
      '		rounds = atomic_fetch_add_explicit(&n->rounds, 1, memory_order_acq_rel) + 1;\n'
      '	}\n'),
-    # "no longer parked" is a plain store: the look at is_attached overtakes it (this was in src/ once)
+    # "no longer parked" is a plain store: the look at is_attached overtakes it; once in src/
     ('PARKED_IN_STORE_BUFFER', 'runtime/keeper.c',
      '	atomic_exchange_explicit(&n->is_parked, false, memory_order_seq_cst);\n',
      '	if (model_seed == SEED_PARKED_IN_STORE_BUFFER)\n'
@@ -61,19 +65,16 @@ SEEDS = [
     # the poster looks for sleepers before it makes news: who falls asleep in between is not woken
     ('POST_LOOKS_FIRST', 'runtime/waitword.c',
      '	atomic_fetch_add_explicit(&w->seq, 1, memory_order_seq_cst);\n',
-     '	if (model_seed == SEED_POST_LOOKS_FIRST &&\n'
-     '	    atomic_load_explicit(&w->sleepers, memory_order_seq_cst) == 0) {\n'
+     '	if ((model_seed == SEED_POST_LOOKS_FIRST &&\n'
+     '	    atomic_load_explicit(&w->sleepers, memory_order_seq_cst) == 0) ||\n'
+     '	    (model_seed == SEED_POST_LOOKS_FOR_NAPPER_FIRST &&\n'
+     '	    atomic_load_explicit(&w->napper, memory_order_seq_cst) == NULL)) {\n'
      '		atomic_fetch_add_explicit(&w->seq, 1, memory_order_seq_cst);\n'
      '		return;\n'
      '	}\n'
      '	atomic_fetch_add_explicit(&w->seq, 1, memory_order_seq_cst);\n'),
-    # the napper hangs on the word, but the word is not looked at again
-    ('POLL_WITHOUT_SECOND_LOOK', 'runtime/waitword.c',
-     '	if (atomic_load_explicit(&w->seq, memory_order_seq_cst) == seen) {\n'
-     '		r = ppoll(',
-     '	if (model_seed == SEED_POLL_WITHOUT_SECOND_LOOK ||\n'
-     '	    atomic_load_explicit(&w->seq, memory_order_seq_cst) == seen) {\n'
-     '		r = ppoll('),
+    # the same for a thread in poll; its text is in the one before
+    ('POST_LOOKS_FOR_NAPPER_FIRST', 'runtime/waitword.c', '', ''),
     # the handler acts first and then clears the word: an op posted in between is lost
     ('OPS_CLEARED_AFTER', 'transport/ulp.c',
      '	uint32_t ops = atomic_exchange_explicit(&sh->ops, 0, memory_order_acq_rel);\n'
@@ -140,20 +141,59 @@ SEEDS = [
      '			return false;\n'
      '		atomic_fetch_add_explicit(&q->total, 1, memory_order_acq_rel);\n'
      '	}\n'),
+    # the writer writes its wish and sleeps without another look at the ring
+    ('WISH_WITHOUT_SECOND_LOOK', 'socket/stream.c',
+     '|| ring_space_bytes(&so->half.tx) == 0) {',
+     '|| model_seed == SEED_WISH_WITHOUT_SECOND_LOOK ||\n'
+     '	    ring_space_bytes(&so->half.tx) == 0) {'),
+    # room that came after the look counts as room without memory: a nap; once in src/
+    ('NAP_FOR_LATE_ROOM', 'socket/stream.c',
+     '	if (!*saw_room) {\n',
+     '	if (!*saw_room && model_seed != SEED_NAP_FOR_LATE_ROOM) {\n'),
 ]
 
 
+HEAD = """/* Made by seeds.py. */
+#ifndef MODEL_SEEDS_H
+#define MODEL_SEEDS_H
+
+#include "support/model.h"
+
+enum {
+	SEED_NONE,
+%s
+};
+
+/* Fails the test when the text that the seed replaces is not in src/ any more. */
+static inline void
+seed_expect_applied(int seed)
+{
+%s
+	if (seed == SEED_NONE)
+		fail_msg("no seed");
+}
+
+#endif
+"""
+
+MISSING = """	if (seed == SEED_%s)
+		fail_msg("seeds.py: the text of %s is not in src/");"""
+
+
 def apply(src, out):
+    """Writes the copies; returns the seeds whose text was not found."""
     missing = []
     for path in sorted({s[1] for s in SEEDS}):
         text = (src / path).read_text()
         for name, file, old, new in SEEDS:
-            if file != path:
+            if file != path or not old:
                 continue
-            if text.count(old) != 1:
+            pattern = r'\s+'.join(re.escape(word) for word in old.split())
+            found = re.findall(pattern, text)
+            if len(found) != 1:
                 missing.append(name)
                 continue
-            text = text.replace(old, new)
+            text = text.replace(found[0], new.strip())
         target = out / 'seeded' / path
         target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
@@ -163,14 +203,9 @@ def apply(src, out):
 def main():
     src, out = pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2])
     missing = apply(src, out)
-    lines = ['/* Made by seeds.py. */', '#ifndef MODEL_SEEDS_H', '#define MODEL_SEEDS_H', '',
-             '#include "support/model.h"', '', 'enum {', '\tSEED_NONE,']
-    lines += [f'\tSEED_{s[0]},' for s in SEEDS]
-    lines += ['};', '', '/* Fails the test when the text that the seed replaces is not in src/ any more. */',
-              'static inline void', 'seed_expect_applied(int seed)', '{']
-    lines += [f'\tif (seed == SEED_{m})\n\t\tfail_msg("seeds.py: the text of {m} is not in src/");' for m in missing]
-    lines += ['\tif (seed == SEED_NONE)', '\t\tfail_msg("no seed");', '}', '', '#endif', '']
-    (out / 'seeds.h').write_text('\n'.join(lines))
+    (out / 'seeds.h').write_text(HEAD % (
+        '\n'.join(f'\tSEED_{s[0]},' for s in SEEDS),
+        '\n'.join(MISSING % (m, m) for m in missing)))
     if len(sys.argv) > 3:
         read = ' '.join(sorted({str(src / s[1]) for s in SEEDS}))
         pathlib.Path(sys.argv[3]).write_text(f'seeds.h: {read}\n')

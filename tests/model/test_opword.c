@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Model of a socket's op word and node (runtime/sockhalf.c, transport/ulp.c) with the user word that decides who posts the last op
- * (socket/pin.c): threads post to a socket while another closes it; they borrow its netisr, or a keeper handles the messages.
+ * Model of a socket's op word and node (runtime/sockhalf.c, transport/ulp.c) with the user word
+ * that decides who posts the last op (socket/pin.c): threads post to a socket while another
+ * closes it; they borrow its netisr, or a keeper handles the messages.
  *
- * Checked in all interleavings: what was written before an op was posted is seen by a handler of that op afterwards; CLOSE is
- * handled once, last, and after everybody has left; the node is never in the port twice. Not covered: what protocols do
- * with an op.
+ * Checked in all interleavings, with store buffers: what was written before an op was posted is
+ * seen by a handler of that op afterwards; CLOSE is handled once, last, and after everybody has
+ * left; the node is never in the port twice. Not covered: what protocols do with an op.
  */
 #include "world.h"
 
@@ -124,6 +125,7 @@ all_was_seen_and_closed(void)
 }
 
 static const struct model UNUSED borrowers = {
+	.tso = true,
 	.name = "two posters that borrow",
 	.setup = reset_borrowing,
 	.thread = { send_twice, open_window },
@@ -131,6 +133,7 @@ static const struct model UNUSED borrowers = {
 };
 
 static const struct model UNUSED with_keeper = {
+	.tso = true,
 	.name = "two posters, a keeper",
 	.setup = reset_with_keeper,
 	.settles = true,
@@ -139,6 +142,7 @@ static const struct model UNUSED with_keeper = {
 };
 
 static const struct model UNUSED closed = {
+	.tso = true,
 	.name = "two posters, a closer",
 	.setup = reset_borrowing,
 	.thread = { send_twice, open_window, close_it },
@@ -146,6 +150,7 @@ static const struct model UNUSED closed = {
 };
 
 static const struct model UNUSED closed_with_keeper = {
+	.tso = true,
 	.name = "a poster, a closer, a keeper",
 	.setup = reset_with_keeper,
 	.settles = true,

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Model of published snapshots (runtime/publish.c, the end of a round in netisr.c): holders read a pointer in their rounds while writers
- * swap it and retire the old snapshot.
+ * Model of published snapshots (runtime/publish.c, the end of a round in netisr.c): holders read
+ * a pointer in their rounds while writers swap it and retire the old snapshot.
  *
- * Checked in all interleavings, with store buffers: what a holder has loaded in a round is not freed before the round has ended,
- * every snapshot that is retired and drained is freed once. Not covered: several netisrs (each is counted by itself, in the same way).
+ * Checked in all interleavings, with store buffers: what a holder has loaded in a round is not
+ * freed before the round has ended, every snapshot that is retired and drained is freed once. Not
+ * covered: several netisrs (each is counted by itself, in the same way).
  */
 #include "world.h"
 

@@ -2,10 +2,11 @@
 /*
  * Model of the role word (runtime/msgport.c): take, push, give back.
  *
- * Pushers that borrow: whoever finds (empty, free) takes the role and handles messages until it can be given back. Checked in all
- * interleavings: one holder at a time, every message handled exactly once, those of one pusher in their order, the word (empty, free)
- * in the end. The word is only changed by read-modify-writes, so store buffers have nothing to add. Not covered: who rings
- * whom (test_keeper.c).
+ * Pushers that borrow: whoever finds (empty, free) takes the role and handles messages until it
+ * can be given back. Checked in all interleavings: one holder at a time, every message handled
+ * exactly once, those of one pusher in their order, the word (empty, free) in the end. The word
+ * is only changed by read-modify-writes, so store buffers have nothing to add. Not covered: who
+ * rings whom (test_keeper.c).
  */
 #include "support/cmocka_all.h"
 #include "support/model_hooks.h"

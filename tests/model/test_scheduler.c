@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The model scheduler itself: does it reach every outcome that a small program has, under sequential consistency and with
- * store buffers, and no other? The litmus programs are the usual ones (store buffering, message passing, load buffering,
- * independent reads of independent writes). Outcomes with and without the reduction must be the same set.
+ * The model scheduler itself: does it reach every outcome that a small program has, under
+ * sequential consistency and with store buffers, and no other? The litmus programs are the usual
+ * ones (store buffering, message passing, load buffering, independent reads of independent
+ * writes). Outcomes with and without the reduction must be the same set.
  */
 #include "support/cmocka_all.h"
 #include "support/model_hooks.h"
@@ -30,7 +31,8 @@ reset(void)
 static void
 note(void)
 {
-	unsigned o = r[0] | r[1] << 1 | r[2] << 2 | r[3] << 3 | (GET(x) & 3) << 4 | (GET(y) & 3) << 6;
+	unsigned o =
+	    r[0] | r[1] << 1 | r[2] << 2 | r[3] << 3 | (GET(x) & 3) << 4 | (GET(y) & 3) << 6;
 
 	reached[o % OUTCOMES] = true;
 }
@@ -46,8 +48,8 @@ explore(const struct model *m, bool tso, bool is_unreduced, bool *ret_reached)
 	memset(reached, 0, sizeof(reached));
 	assert_true(model_explore(&copy, true, &res));
 	memcpy(ret_reached, reached, sizeof(reached));
-	printf("%s%s%s: %llu runs\n", m->name, tso ? " (store buffers)" : "", is_unreduced ? " unreduced" : "",
-	    (unsigned long long)res.runs);
+	printf("%s%s%s: %llu runs\n", m->name, tso ? " (store buffers)" : "",
+	    is_unreduced ? " unreduced" : "", (unsigned long long)res.runs);
 }
 
 /* Explores both ways, compares, and tells whether outcome (r0, r1) was reached. */
@@ -88,7 +90,9 @@ static void increment_rmw(void) { atomic_fetch_add(&x, 1); }
 static void
 store_buffering_is_seen_with_store_buffers_only(void **state)
 {
-	const struct model m = { .name = "store buffering", .setup = reset, .thread = { sb0, sb1 }, .check = note };
+	const struct model m = {
+		.name = "store buffering", .setup = reset, .thread = { sb0, sb1 }, .check = note
+	};
 
 	(void)state;
 	assert_false(is_reached(&m, false, 0));
@@ -98,7 +102,9 @@ store_buffering_is_seen_with_store_buffers_only(void **state)
 static void
 read_modify_writes_and_fences_forbid_store_buffering(void **state)
 {
-	struct model m = { .name = "store buffering with RMWs", .setup = reset, .thread = { sb0_rmw, sb1_rmw },
+	struct model m = { .name = "store buffering with RMWs",
+		.setup = reset,
+		.thread = { sb0_rmw, sb1_rmw },
 		.check = note };
 
 	(void)state;
@@ -112,10 +118,16 @@ read_modify_writes_and_fences_forbid_store_buffering(void **state)
 static void
 x86_keeps_message_passing_load_buffering_and_one_order_of_writes(void **state)
 {
-	const struct model mp = { .name = "message passing", .setup = reset, .thread = { mp0, mp1 }, .check = note };
-	const struct model lb = { .name = "load buffering", .setup = reset, .thread = { lb0, lb1 }, .check = note };
-	const struct model iriw = { .name = "independent reads of independent writes", .setup = reset,
-		.thread = { set_x, set_y, read_xy, read_yx }, .check = note };
+	const struct model mp = {
+		.name = "message passing", .setup = reset, .thread = { mp0, mp1 }, .check = note
+	};
+	const struct model lb = {
+		.name = "load buffering", .setup = reset, .thread = { lb0, lb1 }, .check = note
+	};
+	const struct model iriw = { .name = "independent reads of independent writes",
+		.setup = reset,
+		.thread = { set_x, set_y, read_xy, read_yx },
+		.check = note };
 
 	(void)state;
 	assert_false(is_reached(&mp, true, 1));
@@ -127,7 +139,9 @@ x86_keeps_message_passing_load_buffering_and_one_order_of_writes(void **state)
 static void
 a_thread_sees_its_own_store_before_others_do(void **state)
 {
-	const struct model m = { .name = "own stores", .setup = reset, .thread = { own0, own1 }, .check = note };
+	const struct model m = {
+		.name = "own stores", .setup = reset, .thread = { own0, own1 }, .check = note
+	};
 
 	(void)state;
 	assert_true(is_reached(&m, true, 1 | 4));
@@ -223,7 +237,9 @@ static void sleep_then_look(void) { sleep_after(true); }
 static void
 a_lost_wake_up_is_found(void **state)
 {
-	struct model m = { .name = "sleeper", .setup = reset_bell, .thread = { ring_if_asleep, look_then_sleep } };
+	struct model m = { .name = "sleeper",
+		.setup = reset_bell,
+		.thread = { ring_if_asleep, look_then_sleep } };
 
 	(void)state;
 	model_expect_found(&m, 0);
@@ -243,7 +259,9 @@ spin_until_x(void)
 static void
 a_spinning_thread_goes_on_when_what_it_reads_changes(void **state)
 {
-	struct model m = { .name = "spin", .setup = reset, .thread = { mp0, spin_until_x }, .check = note };
+	struct model m = {
+		.name = "spin", .setup = reset, .thread = { mp0, spin_until_x }, .check = note
+	};
 
 	(void)state;
 	assert_true(is_reached(&m, true, 0));
@@ -366,7 +384,8 @@ reset_random(void)
 static void
 note_random(void)
 {
-	uint32_t h = ((history[0] * 131 + history[1]) * 131 + history[2]) * 131 + GET(x) * 17 + GET(y);
+	uint32_t h =
+	    ((history[0] * 131 + history[1]) * 131 + history[2]) * 131 + GET(x) * 17 + GET(y);
 
 	random_reached[(h * UINT32_C(2654435761)) >> 20] = true;
 }
@@ -389,7 +408,8 @@ make_program(bool may_block)
 
 	for (t = 0; t < n_random_threads; t++) {
 		for (i = 0; i < RANDOM_OPS; i++) {
-			program[t][i].op = next_random(may_block ? RANDOM_OPS_KINDS : RANDOM_LOCKED_STORE);
+			program[t][i].op =
+			    next_random(may_block ? RANDOM_OPS_KINDS : RANDOM_LOCKED_STORE);
 			program[t][i].var = next_random(2);
 			program[t][i].value = 1 + next_random(2);
 		}
@@ -433,7 +453,8 @@ main(void)
 		cmocka_unit_test(a_deadlock_is_found),
 		cmocka_unit_test(a_lost_wake_up_is_found),
 		cmocka_unit_test(a_spinning_thread_goes_on_when_what_it_reads_changes),
-		cmocka_unit_test(random_programs_have_the_same_outcomes_with_and_without_the_reduction),
+		cmocka_unit_test(
+		    random_programs_have_the_same_outcomes_with_and_without_the_reduction),
 	};
 
 	return cmocka_run_group_tests_name("scheduler", tests, NULL, NULL);

@@ -1,13 +1,21 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Model of the user word (socket/pin.c) with the descriptor table and the life of sockets around it (fdtab.c, sock.c, close.c): calls
- * that pin a socket through a descriptor for reading, while others close it, duplicate it, open another one in its memory.
+ * Model of the user word (socket/pin.c) with the descriptor table and the life of sockets around
+ * it (fdtab.c, sock.c, close.c): calls that pin a socket through a descriptor for reading, while
+ * others close it, duplicate it, open another one in its memory.
  *
- * The transport is a stand-in that frees a socket when it is closed. Checked in all interleavings: a pinned socket is alive and is
- * the one that the descriptor named; one reader at a time; the socket is finished once, when nobody is inside; who waits for a bit is
- * woken. Not covered: what a call does inside, events, SO_LINGER.
+ * The transport is a stand-in that frees a socket when it is closed. Checked in all
+ * interleavings: a pinned socket is alive and is the one that the descriptor named; one reader at
+ * a time; the socket is finished once, when nobody is inside; who waits for a bit is woken. Not
+ * covered: what a call does inside, events, SO_LINGER.
  */
 #include "world.h"
+
+/* Stand-ins, below. Under other names, since what the model does not touch is linked as it is. */
+#define slab_alloc	stand_in_alloc
+#define slab_free	stand_in_free
+#define tcp_ulp		stand_in_ulp
+#define udp_ulp		stand_in_ulp
 
 /* `held` is a variable of netisr.c and a name of locals above it. */
 #pragma GCC diagnostic ignored "-Wshadow"
@@ -27,7 +35,7 @@ static _Atomic unsigned n_inside;	/* of the first socket */
 static _Atomic unsigned n_readers;
 static _Atomic unsigned n_finished;
 
-/* ---- the layers below and beside, as far as they are needed ---- */
+/* ---- stand-ins for the pool and the transport ---- */
 
 static struct sock memory[4] CACHE_ALIGNED;
 static bool is_used[ARRAY_LEN(memory)];
@@ -54,22 +62,6 @@ slab_free(struct slab *s, void *obj)
 	(void)s;
 	MODEL_ASSERT(i < ARRAY_LEN(memory) && is_used[i]);
 	is_used[i] = false;
-}
-
-int
-slab_init(struct slab *s, size_t obj_bytes, size_t align, uint32_t max_objs)
-{
-	(void)s;
-	(void)obj_bytes;
-	(void)align;
-	(void)max_objs;
-	return 0;
-}
-
-void
-slab_fini(struct slab *s)
-{
-	(void)s;
 }
 
 static int
@@ -100,91 +92,7 @@ on_ops(struct netisr *n, struct sockhalf *sh, uint32_t ops)
 	on_free(n, sh);
 }
 
-const struct ulp_ops tcp_ulp = { .attach = attach, .close = close_protocol, .ops = on_ops };
-const struct ulp_ops udp_ulp = { .attach = attach, .close = close_protocol, .ops = on_ops };
-
-void
-ring_init(struct ring *r, uint32_t cap_bytes)
-{
-	memset(r, 0, sizeof(*r));
-	atomic_init(&r->cap_bytes, cap_bytes);
-}
-
-void
-ring_fini(struct ring *r, struct chunk_cache *c)
-{
-	(void)r;
-	(void)c;
-}
-
-bool
-ring_release(struct ring *r, struct chunk_cache *c)
-{
-	(void)r;
-	(void)c;
-	return true;
-}
-
-void
-sock_opts_init(struct sock *so)
-{
-	memset(&so->half.opts, 0, sizeof(so->half.opts));
-}
-
-void
-evq_notify(struct sock *so, uint32_t events)
-{
-	(void)so;
-	(void)events;
-}
-
-void
-evq_forget(struct sock *so)
-{
-	(void)so;
-}
-
-void
-evq_close(struct evq *q)
-{
-	(void)q;
-}
-
-uint32_t
-call_signals(void)
-{
-	return 0;
-}
-
-int
-call_wait(const struct call_wait *w)
-{
-	return wait_until(w->stack, w->owner, w->word, w->seen, w->deadline, w->extra_fd);
-}
-
-int
-knob_register(struct darter_stack *s, const struct knob *knobs, size_t n)
-{
-	(void)s;
-	(void)knobs;
-	(void)n;
-	return 0;
-}
-
-void
-tcp_counts(struct netisr *n, uint32_t *ret_pcbs, uint32_t *ret_half_open, uint32_t *ret_timewait)
-{
-	(void)n;
-	*ret_pcbs = *ret_half_open = *ret_timewait = 0;
-}
-
-void
-tcp_visit(struct netisr *n, void (*fn)(void *arg, const struct tcp_conn_info *i), void *arg)
-{
-	(void)n;
-	(void)fn;
-	(void)arg;
-}
+const struct ulp_ops stand_in_ulp = { .attach = attach, .close = close_protocol, .ops = on_ops };
 
 /* ---- the model ---- */
 
@@ -304,6 +212,7 @@ is_finished_once(void)
 }
 
 static const struct model UNUSED two_readers = {
+	.tso = true,
 	.name = "two readers, a closer",
 	.setup = begin,
 	.thread = { read_once, read_once, close_fd_once },
@@ -311,6 +220,7 @@ static const struct model UNUSED two_readers = {
 };
 
 static const struct model UNUSED reused = {
+	.tso = true,
 	.name = "a reader, one who closes and opens",
 	.setup = begin,
 	.thread = { read_once, close_and_open },
@@ -318,6 +228,7 @@ static const struct model UNUSED reused = {
 };
 
 static const struct model UNUSED duplicated = {
+	.tso = true,
 	.name = "a reader, one who duplicates, a closer",
 	.setup = begin,
 	.thread = { read_once, dup_and_close, close_fd_once },
@@ -393,7 +304,10 @@ give_tx(void)
 	sock_unpin(so0, 0);
 }
 
-/* The holder of the netisr gives an idle socket's memory back: it takes both bits, without being counted. */
+/*
+ * The holder of the netisr gives an idle socket's memory back: it takes both bits, without being
+ * counted.
+ */
 static void
 sweep(void)
 {
@@ -417,6 +331,7 @@ nobody_is_inside(void)
 }
 
 static const struct model UNUSED waiters = {
+	.tso = true,
 	.name = "two who want one bit",
 	.setup = begin_idle,
 	.thread = { enter_and_wait_for_bit, enter_and_wait_for_bit },
@@ -424,6 +339,7 @@ static const struct model UNUSED waiters = {
 };
 
 static const struct model UNUSED two_bits = {
+	.tso = true,
 	.name = "one who wants a bit, two who give different ones",
 	.setup = begin_inside,
 	.thread = { leave_with_rx, give_tx, wait_for_bit },
@@ -431,6 +347,7 @@ static const struct model UNUSED two_bits = {
 };
 
 static const struct model UNUSED swept = {
+	.tso = true,
 	.name = "one who wants a bit, a sweep",
 	.setup = begin_idle,
 	.thread = { enter_and_wait_for_bit, sweep },
@@ -438,6 +355,7 @@ static const struct model UNUSED swept = {
 };
 
 static const struct model UNUSED swept_and_closed = {
+	.tso = true,
 	.name = "a reader, a closer, a sweep",
 	.setup = begin_owned,
 	.thread = { read_once, close_fd_once, sweep },

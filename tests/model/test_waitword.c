@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Model of waiting (runtime/waitword.c): posters, threads that sleep in a futex, threads that sleep in poll with their napper
- * on the word, two of the latter on one word, a descriptor that becomes readable instead.
+ * Model of waiting (runtime/waitword.c): posters, threads that sleep in a futex, threads that
+ * sleep in poll with their napper on the word, two of the latter on one word, a descriptor that
+ * becomes readable instead.
  *
- * Checked in all interleavings, with store buffers: every wait that is owed an end has one. Not covered: signals, spinning before a
- * sleep, deadlines (time stands still); waits that run a netisr are in test_keeper.c.
+ * Checked in all interleavings, with store buffers: every wait that is owed an end has one. Not
+ * covered: signals, cancellation, spinning before a sleep, deadlines (time stands still); waits
+ * that run a netisr are in test_keeper.c.
  */
 #include "world.h"
 
@@ -89,12 +91,17 @@ nobody_is_left(void)
 
 static const struct model models[] = {
 	{ .name = "a poster, two sleepers", .thread = { post, sleep_in_futex, sleep_in_futex } },
-	{ .name = "a poster of two, one who sleeps twice", .thread = { post_twice, sleep_in_futex_twice } },
-	{ .name = "a poster of two, one who polls twice", .thread = { post_twice, sleep_in_poll_twice } },
-	{ .name = "a poster, a sleeper, one who polls", .thread = { post, sleep_in_futex, sleep_in_poll } },
+	{ .name = "a poster of two, one who sleeps twice",
+	    .thread = { post_twice, sleep_in_futex_twice } },
+	{ .name = "a poster of two, one who polls twice",
+	    .thread = { post_twice, sleep_in_poll_twice } },
+	{ .name = "a poster, a sleeper, one who polls",
+	    .thread = { post, sleep_in_futex, sleep_in_poll } },
 	{ .name = "a poster, two who poll", .thread = { post, sleep_in_poll, sleep_in_poll } },
-	{ .name = "two posters, one who polls twice", .thread = { post, post, sleep_in_poll_twice } },
-	{ .name = "a poster, a writer, one who polls", .thread = { post, make_readable, wait_for_descriptor } },
+	{ .name = "two posters, one who polls twice",
+	    .thread = { post, post, sleep_in_poll_twice } },
+	{ .name = "a poster, a writer, one who polls",
+	    .thread = { post, make_readable, wait_for_descriptor } },
 	{ .name = "a writer, one who polls", .thread = { make_readable, wait_for_descriptor } },
 };
 
@@ -147,13 +154,13 @@ a_post_that_looks_for_sleepers_too_early_is_found_out(void **state)
 }
 
 static void
-a_sleep_without_a_second_look_is_found_out(void **state)
+a_post_that_looks_for_a_napper_too_early_is_found_out(void **state)
 {
 	struct model m = model_of(2);
 
 	(void)state;
-	seed_expect_applied(SEED_POLL_WITHOUT_SECOND_LOOK);
-	model_expect_found(&m, SEED_POLL_WITHOUT_SECOND_LOOK);
+	seed_expect_applied(SEED_POST_LOOKS_FOR_NAPPER_FIRST);
+	model_expect_found(&m, SEED_POST_LOOKS_FOR_NAPPER_FIRST);
 }
 
 int
@@ -161,7 +168,7 @@ main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_post_that_looks_for_sleepers_too_early_is_found_out),
-		cmocka_unit_test(a_sleep_without_a_second_look_is_found_out),
+		cmocka_unit_test(a_post_that_looks_for_a_napper_too_early_is_found_out),
 	};
 
 	return cmocka_run_group_tests_name("waitword seeded", tests, NULL, NULL);

@@ -1,10 +1,11 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * The runtime in a model: the real message port, waitword, netisr loop, keeper and publication, around a stack that has nothing
- * but netisrs. Included once, by the test's only source file.
+ * The runtime in a model: the real message port, waitword, netisr loop, keeper and publication,
+ * around a stack that has nothing but netisrs. Included once, by the test's only source file.
  *
- * world_reset() makes the stack anew for each run; a model then says whether there are keepers and may threads borrow. The clock
- * stands at one second, so that no bound on time ends anything; spinning before a sleep is off (its loop only waits).
+ * world_reset() makes the stack anew for each run; a model then says whether there are keepers
+ * and may threads borrow. The clock stands at one second, so that no bound on time ends anything;
+ * spinning before a sleep is off (its loop only waits).
  */
 #ifndef MODEL_WORLD_H
 #define MODEL_WORLD_H

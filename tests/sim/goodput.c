@@ -14,7 +14,6 @@
 
 #define TRANSFER_BYTES	(2u << 20)
 #define SEEDS		3		/* averaged */
-#define TOLERANCE	0.20
 
 static const double losses[] = { 0.0, 0.001, 0.01, 0.05 };
 static const unsigned rtts_ms[] = { 1, 10, 50, 200 };
@@ -24,6 +23,15 @@ static const int bufs_kib[] = { 16, 64, 256 };
 
 static const char *snapshot_path;
 static bool is_update;
+
+/* With loss three seeds say little: one segment more or less moves the figure. */
+static double
+tolerance(unsigned cell)
+{
+	double loss = losses[cell / (ARRAY_LEN(rtts_ms) * ARRAY_LEN(bufs_kib))];
+
+	return loss < 0.005 ? 0.15 : 0.35;
+}
 
 /* Kilobytes a second of one transfer over a link of 100 Mbit/s. */
 static double
@@ -117,13 +125,13 @@ goodput_is_as_in_the_snapshot(void **state)
 	}
 	read_snapshot(want);
 	for (i = 0; i < CELLS; i++)
-		bad += got[i] < want[i] * (1 - TOLERANCE) || got[i] > want[i] * (1 + TOLERANCE);
+		bad += got[i] < want[i] * (1 - tolerance(i)) ||
+		    got[i] > want[i] * (1 + tolerance(i));
 	if (bad == 0)
 		return;
 	print_table(stderr, got);
-	fail_msg(
-	    "%u cells differ from %s by more than %.0f %%; if that is meant, review and replace it",
-	    bad, snapshot_path, TOLERANCE * 100);
+	fail_msg("%u cells differ from %s by more than 15 %% (35 %% with loss); if that is meant, "
+	    "review and replace it", bad, snapshot_path);
 }
 
 int

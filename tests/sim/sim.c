@@ -63,6 +63,10 @@ make_stack(struct sim *m, const struct sim_opts *o, unsigned side)
 	cfg->netisrs = o->netisrs != 0 ? o->netisrs : 1;
 	cfg->packets = o->packets != 0 ? o->packets : 2048;
 	cfg->ring_memory_bytes = UINT64_C(64) << 20;
+	if (o->ring_memory_bytes[side] != 0)
+		cfg->ring_memory_bytes = o->ring_memory_bytes[side];
+	if (o->rcv_budget_bytes != 0)
+		cfg->rcv_budget_bytes = o->rcv_budget_bytes;
 	cfg->seed = 2 * o->seed + side + 1;
 	cfg->n_ports = 1;
 	port = &cfg->ports[0];

@@ -25,6 +25,8 @@ struct sim_opts {
 	unsigned mtu;		/* 0: 1500 */
 	unsigned netisrs;	/* 0: 1, of each stack */
 	uint32_t packets;	/* 0: 2048 */
+	uint64_t ring_memory_bytes[2];	/* 0: 64 MiB */
+	uint64_t rcv_budget_bytes;	/* 0: the default */
 	const char *sysctls[SIM_SYSCTLS];
 };
 

@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Model threads: coroutines with a stack each, the variables that are thread-local in the code under test, and the steps that the hooks
- * ask for. A thread that comes to a step asks the explorer who is next and hands over to that one directly.
+ * Model threads: coroutines with a stack each, the variables that are thread-local in the code
+ * under test, and the steps that the hooks ask for. A thread that comes to a step asks the
+ * explorer who is next and hands over to that one directly.
  */
 #include "support/model_hooks.h"
 
@@ -16,7 +17,7 @@
 
 #define STACK_BYTES	(256u * 1024u)
 #define OBJECTS_MAX	1024u		/* power of two */
-#define IGNORED_MAX	8
+#define IGNORED_MAX	24
 #define NOBODY		MODEL_THREADS_MAX
 
 int model_seed;
@@ -127,6 +128,32 @@ __assert_fail(const char *expr, const char *file, unsigned line, const char *fun
 	model_fail(file, line, "%s: assertion %s", function, expr);
 }
 
+/* The code under test has followed a bad pointer: a failed run like any other. */
+static void
+on_fault(int sig)
+{
+	(void)sig;
+	model_fail(__FILE__, __LINE__, "memory fault in thread %u", model_current);
+}
+
+void
+model_catch_faults(bool catch)
+{
+	static char stack[64 * 1024] __attribute__((aligned(64)));
+	static const stack_t alt = { .ss_sp = stack, .ss_size = sizeof(stack) };
+	const struct sigaction sa = { .sa_handler = on_fault, .sa_flags = SA_ONSTACK | SA_NODEFER };
+	static struct sigaction old_segv, old_bus;
+
+	if (catch) {
+		sigaltstack(&alt, NULL);
+		sigaction(SIGSEGV, &sa, &old_segv);
+		sigaction(SIGBUS, &sa, &old_bus);
+	} else {
+		sigaction(SIGSEGV, &old_segv, NULL);
+		sigaction(SIGBUS, &old_bus, NULL);
+	}
+}
+
 /* Takes the oldest store of a thread to memory. */
 static void
 flush_one(struct thread *t)
@@ -138,7 +165,10 @@ flush_one(struct thread *t)
 	t->n_stores--;
 }
 
-/* Runs what is chosen until thread `self` is; with self NOBODY (ended, or main) never returns to it while others run. */
+/*
+ * Runs what is chosen until thread `self` is; with self NOBODY (ended, or main) never returns to
+ * it while others run.
+ */
 static void
 run_until_chosen(unsigned self)
 {
@@ -219,7 +249,8 @@ model_polled(void)
 struct object *
 model_object(uintptr_t key)
 {
-	unsigned i = (unsigned)((key >> 2) * UINT64_C(0x9e3779b97f4a7c15) >> 32) & (OBJECTS_MAX - 1), tries;
+	uint64_t hash = (key >> 2) * UINT64_C(0x9e3779b97f4a7c15);
+	unsigned i = (unsigned)(hash >> 32) & (OBJECTS_MAX - 1), tries;
 
 	for (tries = 0; tries < OBJECTS_MAX; tries++, i = (i + 1) & (OBJECTS_MAX - 1)) {
 		struct object *o = &objects[i];
@@ -309,7 +340,8 @@ model_load(const struct model_site *at, const volatile void *p, void *ret, size_
 extern void model_note_store(struct pending_store *s);
 
 void
-model_store(const struct model_site *at, volatile void *p, const void *v, size_t size, bool is_drained)
+model_store(
+    const struct model_site *at, volatile void *p, const void *v, size_t size, bool is_drained)
 {
 	struct op op = { .at = at, .needs_drain = true, .is_blind = true };
 	struct pending_store *s;
@@ -329,17 +361,23 @@ model_store(const struct model_site *at, volatile void *p, const void *v, size_t
 	if (t->n_stores == STORES_MAX)
 		model_fail(at->file, at->line, "the store buffer is full");
 	s = &t->stores[(t->first_store + t->n_stores) % STORES_MAX];
-	*s = (struct pending_store){ .o = model_object((uintptr_t)p), .p = p, .at = at, .size = (uint8_t)size };
+	*s = (struct pending_store){
+		.o = model_object((uintptr_t)p), .p = p, .at = at, .size = (uint8_t)size
+	};
 	memcpy(&s->v, v, size);
 	model_note_store(s);
 	t->n_stores++;
 }
 
 void
-model_rmw(const struct model_site *at, const volatile void *p, size_t size, enum model_rmw_kind kind,
-    const void *operand)
+model_rmw(const struct model_site *at, const volatile void *p, size_t size,
+    enum model_rmw_kind kind, const void *operand)
 {
-	struct op op = { .at = at, .needs_drain = true, .p = p, .size = (uint8_t)size, .kind = (uint8_t)kind,
+	struct op op = { .at = at,
+		.needs_drain = true,
+		.p = p,
+		.size = (uint8_t)size,
+		.kind = (uint8_t)kind,
 		.operand = operand };
 
 	if (is_ignored(p))
@@ -455,7 +493,8 @@ fail_if_stuck(void)
 
 		if (t->state != THREAD_RUNS || t->is_daemon)
 			continue;
-		model_fail(t->op->at->file, t->op->at->line, "thread %u never goes on from %s", i, t->op->at->what);
+		model_fail(t->op->at->file, t->op->at->line, "thread %u never goes on from %s", i,
+		    t->op->at->what);
 	}
 }
 

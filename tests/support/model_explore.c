@@ -2,15 +2,17 @@
 /*
  * The choices of a model: which process takes each step, run after run.
  *
- * A node is a state on the current path: who could go, who has been tried, who must still be tried, who sleeps (would only repeat
- * what was seen). Runs are repeated from the start: up to the node where another choice is made, nodes are followed;
- * behind it, new ones are made.
+ * A node is a state on the current path: who could go, who has been tried, who must still be
+ * tried, who sleeps (would only repeat what was seen). Runs are repeated from the start: up to
+ * the node where another choice is made, nodes are followed; behind it, new ones are made.
  *
- * At each new state, for the next step of every process, the last earlier steps are looked for that touch the same object (one of them
- * writing), are not of the same process and did not happen before: the two could have come in the other order, and a run in
- * which they do must be tried too. "Happened before" is program order and the order of dependent steps, kept as vector
- * clocks. Which process is tried is chosen by source sets (Abdulla, Aronis, Jonsson, Sagonas, POPL 2014): the choice of the
- * 2005 algorithm is not sound together with sleep sets. test_scheduler.c compares with exploring everything.
+ * At each new state, for the next step of every process, the last earlier steps are looked for
+ * that touch the same object (one of them writing), are not of the same process and did not
+ * happen before: the two could have come in the other order, and a run in which they do must be
+ * tried too. "Happened before" is program order and the order of dependent steps, kept as vector
+ * clocks. Which process is tried is chosen by source sets (Abdulla, Aronis, Jonsson, Sagonas,
+ * POPL 2014): the choice of the 2005 algorithm is not sound together with sleep sets.
+ * test_scheduler.c compares with exploring everything.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -37,7 +39,7 @@ struct step {
 static struct node nodes[STEPS_MAX];
 static struct step steps[STEPS_MAX];	/* of this run */
 static unsigned depth;
-static unsigned branch;			/* nodes below and at it are followed; UINT_MAX - none in the first run */
+static unsigned branch;		/* up to this node the run before is followed */
 static bool has_branch;
 static uint32_t asleep;			/* in the state that is reached now */
 static struct vclock clocks[PROCS_MAX];
@@ -97,7 +99,8 @@ static bool
 has_step(unsigned p)
 {
 	if (is_buffer(p))
-		return p - MODEL_THREADS_MAX < model_n_threads && model_threads[p - MODEL_THREADS_MAX].n_stores != 0;
+		return p - MODEL_THREADS_MAX < model_n_threads &&
+		       model_threads[p - MODEL_THREADS_MAX].n_stores != 0;
 	return p < model_n_threads && model_threads[p].state == THREAD_RUNS;
 }
 
@@ -173,9 +176,10 @@ clock_before(unsigned p)
 }
 
 /*
- * Step i and p's next step could have come in the other order. Then what comes after i without depending on it, and p's step,
- * are a run from node i that must be seen: one of the processes that could begin it must be tried there. If one of them sleeps
- * the run has been seen. with: all that happened before p's step.
+ * Step i and p's next step could have come in the other order. Then what comes after i without
+ * depending on it, and p's step, are a run from node i that must be seen: one of the processes
+ * that could begin it must be tried there. If one of them sleeps the run has been seen. with: all
+ * that happened before p's step.
  */
 static void
 want(unsigned i, unsigned p, const struct vclock *with)
@@ -256,7 +260,8 @@ find_races(void)
 		for (i = 0; i < n; i++)
 			join_access(&next.with, &a[i]);
 		for (i = 0; i < n; i++)
-			find_races_at(&a[i], &next, is_buffer(p) ? LOCK_NONE : model_threads[p].op->lock);
+			find_races_at(
+			    &a[i], &next, is_buffer(p) ? LOCK_NONE : model_threads[p].op->lock);
 	}
 }
 
@@ -351,7 +356,10 @@ model_choices_begin(const struct model *m)
 	memset(clocks, 0, sizeof(clocks));
 }
 
-/* The process whose turn it is at a new node: the same as before if it can go, since that costs no switch. */
+/*
+ * The process whose turn it is at a new node: the same as before if it can go, since that costs
+ * no switch.
+ */
 static unsigned
 first_choice(uint32_t set)
 {
@@ -399,7 +407,8 @@ model_choose(void)
 		nd->chosen = first_choice(enabled & ~asleep);
 		nd->wanted = is_unreduced ? enabled : bit(nd->chosen);
 	} else if (nd->enabled != enabled) {
-		model_fail(__FILE__, __LINE__, "the model is not the same in each run (step %u)", depth);
+		model_fail(
+		    __FILE__, __LINE__, "the model is not the same in each run (step %u)", depth);
 	}
 	p = nd->chosen;
 	take_step(p);
@@ -433,46 +442,60 @@ print_schedule(const struct model *m)
 {
 	unsigned i = depth > PRINT_MAX ? depth - PRINT_MAX : 0, last = PROCS_MAX;
 
-	fprintf(stderr, "model %s: %s\nschedule (thread: step), the last %u of %u:\n", m->name, model_why, depth - i,
-	    depth);
+	fprintf(stderr, "model %s: %s\nschedule (thread: step), the last %u of %u:\n", m->name,
+	    model_why, depth - i, depth);
 	for (; i < depth; i++) {
 		const struct step *t = &steps[i];
 		const char *file = strrchr(t->at->file, '/');
 
 		if (t->proc != last)
-			fprintf(stderr, "  -- %s %u\n", is_buffer(t->proc) ? "store buffer of" : "thread",
+			fprintf(stderr, "  -- %s %u\n",
+			    is_buffer(t->proc) ? "store buffer of" : "thread",
 			    t->proc % MODEL_THREADS_MAX);
 		last = t->proc;
-		fprintf(stderr, "  %s:%u %s\n", file != NULL ? file + 1 : t->at->file, t->at->line, t->at->what);
+		fprintf(stderr, "  %s:%u %s\n", file != NULL ? file + 1 : t->at->file, t->at->line,
+		    t->at->what);
 	}
 }
 
-bool
-model_explore(const struct model *m, bool is_loud, struct model_result *ret)
+/* All runs. False after a bad one. */
+static bool
+run_all(const struct model *m, uint64_t max_runs, struct model_result *ret)
 {
-	uint64_t max_runs = m->max_runs != 0 ? m->max_runs : RUNS_MAX_DEFAULT;
-
-	memset(ret, 0, sizeof(*ret));
-	has_branch = false;
 	do {
 		enum run_end end = model_run_once(m);
 
 		ret->steps_max = depth > ret->steps_max ? depth : ret->steps_max;
 		ret->runs += end != RUN_CUT;
 		ret->cut += end == RUN_CUT;
-		if (end != RUN_FAILED && ret->runs + ret->cut >= max_runs) {
-			snprintf(model_why, sizeof(model_why), "more than %llu runs", (unsigned long long)max_runs);
-			end = RUN_FAILED;
-		}
-		if (end == RUN_FAILED) {
-			ret->has_failed = true;
-			memcpy(ret->why, model_why, sizeof(ret->why));
-			if (is_loud)
-				print_schedule(m);
+		if (end == RUN_FAILED)
+			return false;
+		if (ret->runs + ret->cut >= max_runs) {
+			snprintf(model_why, sizeof(model_why), "more than %llu runs",
+			    (unsigned long long)max_runs);
 			return false;
 		}
 	} while (next_branch());
 	return true;
+}
+
+bool
+model_explore(const struct model *m, bool is_loud, struct model_result *ret)
+{
+	bool is_good;
+
+	memset(ret, 0, sizeof(*ret));
+	has_branch = false;
+	model_catch_faults(true);
+	is_good = run_all(m, m->max_runs != 0 ? m->max_runs : RUNS_MAX_DEFAULT, ret);
+	model_catch_faults(false);
+	if (is_good)
+		return true;
+	ret->has_failed = true;
+	memcpy(ret->why, model_why, sizeof(ret->why));
+	if (is_loud)
+		print_schedule(m);
+	return false;
 }
 
 void
@@ -486,8 +509,8 @@ model_expect_good(const struct model *m)
 	if (!model_explore(m, true, &r))
 		fail_msg("%s: %s", m->name, r.why);
 	printf("%s%s: %llu runs, %llu cut short, up to %u steps, %.1f s\n", m->name,
-	    m->tso ? " (store buffers)" : "", (unsigned long long)r.runs, (unsigned long long)r.cut, r.steps_max,
-	    (double)(clock() - began) / CLOCKS_PER_SEC);
+	    m->tso ? " (store buffers)" : "", (unsigned long long)r.runs, (unsigned long long)r.cut,
+	    r.steps_max, (double)(clock() - began) / CLOCKS_PER_SEC);
 	fflush(stdout);
 }
 
@@ -503,6 +526,7 @@ model_expect_found(const struct model *m, int seed)
 	if (is_good)
 		fail_msg("%s: the seeded bug %d was not found in %llu runs", m->name, seed,
 		    (unsigned long long)r.runs);
-	printf("%s: seed %d found in run %llu: %s\n", m->name, seed, (unsigned long long)(r.runs + r.cut), r.why);
+	printf("%s: seed %d found in run %llu: %s\n", m->name, seed,
+	    (unsigned long long)(r.runs + r.cut), r.why);
 	fflush(stdout);
 }

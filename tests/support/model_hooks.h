@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Included before the source files that a model runs: what they take for C11 atomics, threads and system calls
- * becomes a step of the model's scheduler (model.h).
+ * Included before the source files that a model runs: what they take for C11 atomics, threads and
+ * system calls becomes a step of the model's scheduler (model.h).
  *
- * The system's headers come first, then names are replaced as objects, not as functions: a struct member that is called
- * `poll` is then renamed everywhere in the program alike.
+ * The system's headers come first, then names are replaced as objects, not as functions: a struct
+ * member that is called `poll` is then renamed everywhere in the program alike.
  */
 #ifndef TEST_SUPPORT_MODEL_HOOKS_H
 #define TEST_SUPPORT_MODEL_HOOKS_H
@@ -53,10 +53,11 @@ struct model_site {
 
 void model_load(const struct model_site *at, const volatile void *p, void *ret, size_t size);
 /* is_drained: the store buffer is empty before and after (seq_cst). */
-void model_store(const struct model_site *at, volatile void *p, const void *v, size_t size, bool is_drained);
+void model_store(
+    const struct model_site *at, volatile void *p, const void *v, size_t size, bool is_drained);
 /*
- * The caller does the operation itself right after. One that would not change the value (a compare-exchange of another value than
- * `operand`, an OR of bits that are set) counts as a read.
+ * The caller does the operation itself right after. One that would not change the value (a
+ * compare-exchange of another value than `operand`, an OR of bits that are set) counts as a read.
  */
 enum model_rmw_kind {
 	MODEL_RMW_ADD,
@@ -66,8 +67,8 @@ enum model_rmw_kind {
 	MODEL_RMW_EXCHANGE,
 	MODEL_RMW_COMPARE
 };
-void model_rmw(const struct model_site *at, const volatile void *p, size_t size, enum model_rmw_kind kind,
-    const void *operand);
+void model_rmw(const struct model_site *at, const volatile void *p, size_t size,
+    enum model_rmw_kind kind, const void *operand);
 void model_fence(const struct model_site *at);
 void model_relax(const struct model_site *at);
 
@@ -96,48 +97,65 @@ void model_relax(const struct model_site *at);
 /* The type without _Atomic and const. */
 #define MODEL_VALUE_OF(p) __typeof__((void)0, *(p))
 
-#define atomic_load_explicit(PTR, MO) __extension__ ({ \
-	__auto_type model_lp_ = (PTR); \
-	MODEL_VALUE_OF(model_lp_) model_lv_; \
-	model_load(MODEL_SITE("load " #PTR), (const volatile void *)(uintptr_t)model_lp_, &model_lv_, sizeof(model_lv_)); \
-	model_lv_; })
+#define atomic_load_explicit(PTR, MO) \
+	__extension__({ \
+		__auto_type model_lp_ = (PTR); \
+		MODEL_VALUE_OF(model_lp_) model_lv_; \
+		model_load(MODEL_SITE("load " #PTR), (const volatile void *)(uintptr_t)model_lp_, \
+		    &model_lv_, sizeof(model_lv_)); \
+		model_lv_; \
+	})
 
-#define atomic_store_explicit(PTR, VAL, MO) __extension__ ({ \
-	__auto_type model_sp_ = (PTR); \
-	MODEL_VALUE_OF(model_sp_) model_sv_ = (VAL); \
-	model_store(MODEL_SITE("store " #PTR), (volatile void *)(uintptr_t)model_sp_, &model_sv_, sizeof(model_sv_), \
-	    (MO) == memory_order_seq_cst); })
+#define atomic_store_explicit(PTR, VAL, MO) \
+	__extension__({ \
+		__auto_type model_sp_ = (PTR); \
+		MODEL_VALUE_OF(model_sp_) model_sv_ = (VAL); \
+		model_store(MODEL_SITE("store " #PTR), (volatile void *)(uintptr_t)model_sp_, \
+		    &model_sv_, sizeof(model_sv_), (MO) == memory_order_seq_cst); \
+	})
 
-#define atomic_exchange_explicit(PTR, VAL, MO) __extension__ ({ \
-	__auto_type model_xp_ = (PTR); \
-	MODEL_VALUE_OF(model_xp_) model_xv_ = (VAL), model_xo_; \
-	model_rmw(MODEL_SITE("exchange " #PTR), (const volatile void *)(uintptr_t)model_xp_, sizeof(model_xv_), \
-	    MODEL_RMW_EXCHANGE, &model_xv_); \
-	__atomic_exchange(model_xp_, &model_xv_, &model_xo_, __ATOMIC_SEQ_CST); \
-	model_xo_; })
+#define atomic_exchange_explicit(PTR, VAL, MO) \
+	__extension__({ \
+		__auto_type model_xp_ = (PTR); \
+		MODEL_VALUE_OF(model_xp_) model_xv_ = (VAL), model_xo_; \
+		model_rmw(MODEL_SITE("exchange " #PTR), \
+		    (const volatile void *)(uintptr_t)model_xp_, sizeof(model_xv_), \
+		    MODEL_RMW_EXCHANGE, &model_xv_); \
+		__atomic_exchange(model_xp_, &model_xv_, &model_xo_, __ATOMIC_SEQ_CST); \
+		model_xo_; \
+	})
 
 /* A weak one never fails for nothing here. */
-#define atomic_compare_exchange_strong_explicit(PTR, EXPECTED, VAL, MO, MO_FAIL) __extension__ ({ \
-	__auto_type model_cp_ = (PTR); \
-	MODEL_VALUE_OF(model_cp_) model_cv_ = (VAL), *model_ce_ = (EXPECTED); \
-	model_rmw(MODEL_SITE("compare-exchange " #PTR), (const volatile void *)(uintptr_t)model_cp_, \
-	    sizeof(model_cv_), MODEL_RMW_COMPARE, model_ce_); \
-	__atomic_compare_exchange(model_cp_, model_ce_, &model_cv_, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); })
+#define atomic_compare_exchange_strong_explicit(PTR, EXPECTED, VAL, MO, MO_FAIL) \
+	__extension__({ \
+		__auto_type model_cp_ = (PTR); \
+		MODEL_VALUE_OF(model_cp_) model_cv_ = (VAL), *model_ce_ = (EXPECTED); \
+		model_rmw(MODEL_SITE("compare-exchange " #PTR), \
+		    (const volatile void *)(uintptr_t)model_cp_, sizeof(model_cv_), \
+		    MODEL_RMW_COMPARE, model_ce_); \
+		__atomic_compare_exchange( \
+		    model_cp_, model_ce_, &model_cv_, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); \
+	})
 
-#define MODEL_FETCH(OP, KIND, PTR, VAL) __extension__ ({ \
-	__auto_type model_fp_ = (PTR); \
-	MODEL_VALUE_OF(model_fp_) model_fv_ = (MODEL_VALUE_OF(model_fp_))(VAL); \
-	model_rmw(MODEL_SITE("fetch-" #OP " " #PTR), (const volatile void *)(uintptr_t)model_fp_, sizeof(model_fv_), \
-	    MODEL_RMW_##KIND, &model_fv_); \
-	__atomic_fetch_##OP(model_fp_, model_fv_, __ATOMIC_SEQ_CST); })
+#define MODEL_FETCH(OP, KIND, PTR, VAL) \
+	__extension__({ \
+		__auto_type model_fp_ = (PTR); \
+		MODEL_VALUE_OF(model_fp_) model_fv_ = (MODEL_VALUE_OF(model_fp_))(VAL); \
+		model_rmw(MODEL_SITE("fetch-" #OP " " #PTR), \
+		    (const volatile void *)(uintptr_t)model_fp_, sizeof(model_fv_), \
+		    MODEL_RMW_##KIND, &model_fv_); \
+		__atomic_fetch_##OP(model_fp_, model_fv_, __ATOMIC_SEQ_CST); \
+	})
 
 #define atomic_load(PTR)		atomic_load_explicit(PTR, memory_order_seq_cst)
 #define atomic_store(PTR, VAL)		atomic_store_explicit(PTR, VAL, memory_order_seq_cst)
 #define atomic_exchange(PTR, VAL)	atomic_exchange_explicit(PTR, VAL, memory_order_seq_cst)
 #define atomic_compare_exchange_strong(PTR, EXPECTED, VAL) \
-	atomic_compare_exchange_strong_explicit(PTR, EXPECTED, VAL, memory_order_seq_cst, memory_order_seq_cst)
+	atomic_compare_exchange_strong_explicit( \
+	    PTR, EXPECTED, VAL, memory_order_seq_cst, memory_order_seq_cst)
 #define atomic_compare_exchange_weak(PTR, EXPECTED, VAL) \
-	atomic_compare_exchange_strong_explicit(PTR, EXPECTED, VAL, memory_order_seq_cst, memory_order_seq_cst)
+	atomic_compare_exchange_strong_explicit( \
+	    PTR, EXPECTED, VAL, memory_order_seq_cst, memory_order_seq_cst)
 #define atomic_compare_exchange_weak_explicit(PTR, EXPECTED, VAL, MO, MO_FAIL) \
 	atomic_compare_exchange_strong_explicit(PTR, EXPECTED, VAL, MO, MO_FAIL)
 #define atomic_fetch_add_explicit(PTR, VAL, MO)	MODEL_FETCH(add, ADD, PTR, VAL)
@@ -178,6 +196,8 @@ int model_pthread_once(pthread_once_t *once, void (*fn)(void));
 int model_pthread_key_create(pthread_key_t *key, void (*fn)(void *));
 void *model_pthread_getspecific(pthread_key_t key);
 int model_pthread_setspecific(pthread_key_t key, const void *v);
+int model_pthread_setcancelstate(int state, int *old);
+int model_pthread_setcanceltype(int type, int *old);
 int model_pthread_mutex_lock(pthread_mutex_t *m);
 int model_pthread_mutex_trylock(pthread_mutex_t *m);
 int model_pthread_mutex_unlock(pthread_mutex_t *m);
@@ -209,11 +229,18 @@ void model_free(void *p);
 #define pthread_key_create	model_pthread_key_create
 #define pthread_getspecific	model_pthread_getspecific
 #define pthread_setspecific	model_pthread_setspecific
+#define pthread_setcancelstate	model_pthread_setcancelstate
+#define pthread_setcanceltype	model_pthread_setcanceltype
 #define pthread_mutex_lock	model_pthread_mutex_lock
 #define pthread_mutex_trylock	model_pthread_mutex_trylock
 #define pthread_mutex_unlock	model_pthread_mutex_unlock
 #define pthread_spin_lock	model_pthread_spin_lock
 #define pthread_spin_unlock	model_pthread_spin_unlock
+#undef pthread_cleanup_push
+#undef pthread_cleanup_pop
+#define pthread_cleanup_push(fn, arg)	do { (void)(fn), (void)(arg)
+#define pthread_cleanup_pop(is_run)	} while (0)
+
 #define malloc			model_malloc
 #define calloc			model_calloc
 #define aligned_alloc		model_aligned_alloc

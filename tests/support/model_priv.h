@@ -2,8 +2,8 @@
 /*
  * What model.c (coroutines), model_explore.c (choices) and model_sys.c (system calls) share.
  *
- * A process is a thread or the store buffer of one: process MODEL_THREADS_MAX + i writes the oldest store of thread i to
- * memory. All state but the explorer's choices is of one run.
+ * A process is a thread or the store buffer of one: process MODEL_THREADS_MAX + i writes the
+ * oldest store of thread i to memory. All state but the explorer's choices is of one run.
  */
 #ifndef TEST_SUPPORT_MODEL_PRIV_H
 #define TEST_SUPPORT_MODEL_PRIV_H
@@ -21,6 +21,7 @@ struct model_site;
 #define ACCESSES_MAX	28
 #define SEEN_MAX	24
 #define STORES_MAX	32
+#define KEYS_MAX	4
 
 /* Step number + 1 of each process's last step that happened before. */
 struct vclock {
@@ -34,7 +35,7 @@ struct object {
 	uint32_t version;		/* writes so far */
 	uint16_t last_write;		/* step + 1, 0: none */
 	uint8_t last_writer;		/* process */
-	uint16_t last_release;		/* lock: step + 1 of the last time it was let go, after last_write */
+	uint16_t last_release; /* lock: step + 1 of the last time it was let go, after last_write */
 	uint8_t last_releaser;
 	uint16_t last_read[PROCS_MAX];	/* step + 1 since the last write */
 	struct vclock write_clock;
@@ -48,7 +49,10 @@ struct access {
 	bool is_write;
 };
 
-/* What a step does to a lock, its only access: letting go can't be done in another order with taking, only the takings can. */
+/*
+ * What a step does to a lock, its only access: letting go can't be done in another order with
+ * taking, only the takings can.
+ */
 enum lock_op {
 	LOCK_NONE,
 	LOCK_TAKE,
@@ -107,7 +111,7 @@ struct thread {
 	unsigned first_store, n_stores;
 	struct seen seen[SEEN_MAX];
 	unsigned n_seen;
-	void *specific;
+	void *specific[KEYS_MAX];
 };
 
 extern struct thread model_threads[MODEL_THREADS_MAX];
@@ -127,6 +131,9 @@ enum run_end {
 /* One run: set-up, threads, check. On RUN_FAILED model_why tells. */
 enum run_end model_run_once(const struct model *m);
 extern char model_why[256];
+
+/* Around all runs: a bad pointer in the code under test is a failed run. */
+void model_catch_faults(bool catch);
 
 struct object *model_object(uintptr_t key);
 
@@ -153,7 +160,10 @@ unsigned model_spawn(void *(*fn)(void *arg), void *arg);
 #define CHOICE_END	(-1)
 #define CHOICE_CUT	(-2)
 
-/* Which process does the next step; CHOICE_END when none can, CHOICE_CUT when all that can are seen. */
+/*
+ * Which process does the next step; CHOICE_END when none can, CHOICE_CUT when all that can are
+ * seen.
+ */
 int model_choose(void);
 
 /* Begins a run. */

@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Models of the system calls and libc functions that the runtime's lock-free parts use: futexes, eventfds, timerfds, epoll and poll over
- * them, mutexes, threads, memory.
+ * Models of the system calls and libc functions that the runtime's lock-free parts use: futexes,
+ * eventfds, timerfds, epoll and poll over them, mutexes, threads, memory.
  *
- * A sleep without a time-out ends only when it is woken, so that a lost wake-up is a thread that never goes on. A sleep with one ends
- * by itself too, but only after somebody has done something (model_has_news), as a loop that polls does. Timers expire when a
- * model says so. Every call empties the store buffer of its thread, since the kernel's locks do.
+ * A sleep without a time-out ends only when it is woken, so that a lost wake-up is a thread that
+ * never goes on. A sleep with one ends by itself too, but only after somebody has done something
+ * (model_has_news), as a loop that polls does. Timers expire when a model says so. Every call
+ * empties the store buffer of its thread, since the kernel's locks do.
  *
- * Memory comes from an arena that each run starts afresh: what a run that is given up has not freed is no leak. Freed memory
- * is filled with a pattern.
+ * Memory comes from an arena that each run starts afresh: what a run that is given up has not
+ * freed is no leak. Freed memory is filled with a pattern.
  */
 #include "support/model_hooks.h"
 
@@ -45,12 +46,15 @@ struct piece {
 static struct fd fds[FDS_MAX];
 static char arena[ARENA_BYTES] __attribute__((aligned(64)));
 static size_t arena_used;
+static pthread_once_t *onces[KEYS_MAX];
+static unsigned n_onces, n_keys;
 
 void
 model_sys_begin(void)
 {
 	memset(fds, 0, sizeof(fds));
 	arena_used = 0;
+	n_onces = n_keys = 0;
 }
 
 static bool
@@ -254,7 +258,8 @@ poll_is_ready(struct op *op)
 {
 	const struct poll_set *set = op->arg;
 
-	return set->is_immediate || poll_now(set) > 0 || (set->is_timed && model_has_news(op->thread));
+	return set->is_immediate || poll_now(set) > 0 ||
+	       (set->is_timed && model_has_news(op->thread));
 }
 
 static int
@@ -284,7 +289,9 @@ poll_set(struct poll_set *set, const struct model_site *at)
 int
 model_poll(struct pollfd *pfds, nfds_t n, int timeout_ms)
 {
-	struct poll_set set = { .fds = pfds, .n = n, .is_timed = timeout_ms > 0, .is_immediate = timeout_ms == 0 };
+	struct poll_set set = {
+		.fds = pfds, .n = n, .is_timed = timeout_ms > 0, .is_immediate = timeout_ms == 0
+	};
 
 	return poll_set(&set, MODEL_SITE("poll"));
 }
@@ -311,7 +318,8 @@ futex_is_woken(struct op *op)
 {
 	const struct object *q = op->arg;
 
-	return q->wakes != (uint32_t)op->value || ((op->value >> 32) != 0 && model_has_news(op->thread));
+	return q->wakes != (uint32_t)op->value ||
+	       ((op->value >> 32) != 0 && model_has_news(op->thread));
 }
 
 static long
@@ -319,7 +327,9 @@ futex_wait(const uint32_t *word, uint32_t val, bool is_timed)
 {
 	struct object *q = futex_queue(word);
 	struct op look = { .at = MODEL_SITE("futex wait begins"), .needs_drain = true };
-	struct op sleep = { .at = MODEL_SITE("futex wait"), .needs_drain = true, .is_ready = futex_is_woken,
+	struct op sleep = { .at = MODEL_SITE("futex wait"),
+		.needs_drain = true,
+		.is_ready = futex_is_woken,
 		.arg = q };
 	const struct thread *t = &model_threads[model_current];
 	unsigned i;
@@ -411,7 +421,9 @@ has_ended(struct op *op)
 int
 model_pthread_join(pthread_t t, void **ret)
 {
-	struct op op = { .at = MODEL_SITE("pthread_join"), .needs_drain = true, .is_ready = has_ended,
+	struct op op = { .at = MODEL_SITE("pthread_join"),
+		.needs_drain = true,
+		.is_ready = has_ended,
 		.value = (uint64_t)t - 1 };
 
 	(void)ret;
@@ -437,11 +449,19 @@ model_pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
 	return 0;
 }
 
-/* There is one key, whose value is zero in every new thread. */
+/* Once a run. */
 int
 model_pthread_once(pthread_once_t *once, void (*fn)(void))
 {
-	(void)once;
+	unsigned i;
+
+	for (i = 0; i < n_onces; i++) {
+		if (onces[i] == once)
+			return 0;
+	}
+	if (n_onces == KEYS_MAX)
+		model_fail(__FILE__, __LINE__, "too many pthread_once_t");
+	onces[n_onces++] = once;
 	fn();
 	return 0;
 }
@@ -450,23 +470,44 @@ int
 model_pthread_key_create(pthread_key_t *key, void (*fn)(void *))
 {
 	(void)fn;
-	*key = 0;
+	if (n_keys == KEYS_MAX)
+		model_fail(__FILE__, __LINE__, "too many pthread_key_t");
+	*key = n_keys++;
 	return 0;
 }
 
 void *
 model_pthread_getspecific(pthread_key_t key)
 {
-	(void)key;
-	return is_outside() ? NULL : model_threads[model_current].specific;
+	return is_outside() ? NULL : model_threads[model_current].specific[key];
 }
 
 int
 model_pthread_setspecific(pthread_key_t key, const void *v)
 {
-	(void)key;
 	if (!is_outside())
-		model_threads[model_current].specific = (void *)(uintptr_t)v;
+		model_threads[model_current].specific[key] = (void *)(uintptr_t)v;
+	return 0;
+}
+
+/* Nobody is cancelled here. */
+int
+model_pthread_setcancelstate(int state, int *old)
+{
+	(void)state;
+	if (old != NULL)
+		if (old != NULL)
+		*old = PTHREAD_CANCEL_ENABLE;
+	return 0;
+}
+
+int
+model_pthread_setcanceltype(int type, int *old)
+{
+	(void)type;
+	if (old != NULL)
+		if (old != NULL)
+		*old = PTHREAD_CANCEL_DEFERRED;
 	return 0;
 }
 
@@ -501,7 +542,8 @@ unlock_step(const volatile void *m, const struct model_site *at)
 	op_touch(&op, model_object((uintptr_t)m), true);
 	model_step(&op);
 	if (op.access[0].o->owner != model_current + 1)
-		model_fail(__FILE__, __LINE__, "a lock is let go by a thread that does not hold it");
+		model_fail(
+		    __FILE__, __LINE__, "a lock is let go by a thread that does not hold it");
 	op.access[0].o->owner = 0;
 }
 

@@ -12,19 +12,20 @@
  *	}
  *
  * Who acts is the first word: app_ calls the library, peer_ puts a segment on the wire, stack_ says
- *what must be found there. Whatever the stack sends and the script does not ask for fails it, at
- *the latest when it ends. Payload is a pattern by stream position and is always compared, as are
- *checksums and addresses. Virtual time moves only by advance_ms(), stack_silent_ms() and .after_ms.
+ * what must be found there. Whatever the stack sends and the script does not ask for fails it, at
+ * the latest when it ends. Payload is a pattern by stream position and is always compared, as are
+ * checksums and addresses. Virtual time moves only by advance_ms(), stack_silent_ms() and
+ * .after_ms.
  *
  * Every script runs three times: on two netisrs, so that most connections are steered, and with
- *initial sequence numbers of both sides just below 2^32, and just below 2^31. The peer's is chosen;
- *the stack's own is hash + clock (RFC 6528), so the clock is moved to where the sum is what we want
- *(isn.c). After each script connections are reset and the stack must be empty: no pcb, no packet,
- *no chunk left.
+ * initial sequence numbers of both sides just below 2^32, and just below 2^31. The peer's is
+ * chosen; the stack's own is hash + clock (RFC 6528), so the clock is moved to where the sum is
+ * what we want (isn.c). After each script connections are reset and the stack must be empty: no
+ * pcb, no packet, no chunk left.
  *
  * The scene: the stack D is 192.0.2.1, the peer P 192.0.2.2. Connection 0 is P:40000 to a listener
- *on D:80, or D:5000 to P:6000 when the application connects; use_conn(s, i) turns to others, whose
- *ports count up from there.
+ * on D:80, or D:5000 to P:6000 when the application connects; use_conn(s, i) turns to others, whose
+ * ports count up from there.
  */
 #ifndef TEST_SUPPORT_SCRIPT_H
 #define TEST_SUPPORT_SCRIPT_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * main() of every script program: runs each registered script on both wraps under cmocka. Arguments
- * are cmocka filters
- * ("*fin*"); a test's name is "script_name 2^32" or "script_name 2^31".
+ * main() of every script program: runs each registered script on both wraps, and on two netisrs,
+ * under cmocka. The argument is a filter ("*fin*"); a test's name is "script_name 2^32" or the
+ * like.
  */
 #include <stdio.h>
 #include <stdlib.h>
