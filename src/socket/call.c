@@ -113,8 +113,8 @@ call_signals(void)
 void
 call_signal_note(void)
 {
+	int old, saved_errno = errno;	/* a handler leaves errno as it was */
 	struct waitword *w = me.word;
-	int old;
 
 	/* the sleep that this may interrupt can be cancelled, a half-done post not */
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
@@ -123,6 +123,7 @@ call_signal_note(void)
 		waitword_post(w);
 	wait_signal_note();
 	pthread_setcancelstate(old, NULL);
+	errno = saved_errno;
 }
 
 struct undo {
