@@ -201,3 +201,25 @@ SCRIPT(window_update_at_our_closed_window_counts)
 	assert_int_equal(i.snd_wnd_bytes, 12345);
 	stack_sends_anything(s);
 }
+
+/*
+ * A FIN needs no room (RFC 9293 3.10.7.4), so it is taken with the window shut; what the peer sends
+ * from behind it, its ACKs of our data, counts as ever.
+ */
+SCRIPT(ack_from_behind_a_fin_at_our_closed_window_counts)
+{
+	int64_t full;
+
+	established(s, .rcvbuf = 4096);
+	fill_window(s);
+	full = s->c->snd_nxt;
+	peer_sends(s, FIN(full));
+	stack_sends(s, ACK(full + 1, .wnd = 0));
+	app_writes(s, 1000);
+	stack_sends(s, DATA(1, 1001));
+	peer_sends(s, ACK(1001));
+	stack_silent_ms(s, 5000);
+	counter_is(s, "tcp_retransmits", 0);
+	counter_is(s, "drop_tcp_window", 0);
+	app_reads(s, full - 1);
+}

@@ -37,6 +37,8 @@ tcp_seq_acceptable(struct seq nxt, struct seq edge, const struct tcp_seg *s)
 {
 	struct seq last;
 
+	/* a FIN may have been taken with the window shut: it then lies beyond the promised edge */
+	edge = seq_max(edge, nxt);
 	if (s->len == 0)
 		return seq_geq(s->seq, nxt) && seq_leq(s->seq, edge);
 	if (seq_eq(s->seq, nxt))
