@@ -94,7 +94,10 @@ settle_out(struct evq *q)
 
 	if (fd < 0 || q->n_queued != 0)
 		return;
-	/* whatever the flag says: a pusher that raised it may write only after an earlier look cleared it */
+	/*
+	 * whatever the flag says: a pusher that raised it may write only after an earlier look
+	 * cleared it
+	 */
 	ignored = read(fd, &v, sizeof(v));
 	(void)ignored;
 	atomic_store(&q->is_out_set, false);
