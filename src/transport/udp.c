@@ -91,6 +91,7 @@ udp_attach(struct sockhalf *sh)
 
 	if (p != NULL && q != NULL) {
 		p->sh = sh;
+		p->dgramq = q;
 		rc = pcb_insert(sh->stack->udp, p) ? 0 : -ENOBUFS;
 	}
 	if (rc < 0) {
@@ -556,7 +557,9 @@ udp_stack_fini(struct darter_stack *s)
 	publish_drain(s);
 	control_unlock(s);
 	while ((p = LIST_FIRST(&s->udp->pcbs)) != NULL) {
+		/* its close was still on the way when the stack ended; the socket's memory is gone */
 		LIST_REMOVE(p, all);
+		dgramq_free(s, p->dgramq);
 		free(p);
 	}
 	pthread_mutex_destroy(&s->udp->lock);

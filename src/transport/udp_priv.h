@@ -45,6 +45,7 @@ enum udp_where {
 
 struct udp_pcb {
 	struct sockhalf *sh;
+	struct dgramq *dgramq;		/* sh's too; kept here for a stack that ends before sh */
 
 	/* control mutex */
 	struct bind_entry *entry;	/* NULL: not bound */
