@@ -196,8 +196,8 @@ oneshot(struct net *n)
 }
 
 /*
- * Collects until all of `mask` is there: an end arrives when the other side's netisr has sent it, and
- * an edge for room may come before.
+ * Collects until all of `mask` is there: an end arrives when the other side's netisr has sent it,
+ * and an edge for room may come before.
  */
 static void
 say_wait_for(struct net *n, const char *what, int ep, uint32_t mask)
