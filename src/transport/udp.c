@@ -557,7 +557,9 @@ udp_stack_fini(struct darter_stack *s)
 	publish_drain(s);
 	control_unlock(s);
 	while ((p = LIST_FIRST(&s->udp->pcbs)) != NULL) {
-		/* its close was still on the way when the stack ended; the socket's memory is gone */
+		/*
+		 * its close was still on the way when the stack ended; the socket's memory is gone
+		 */
 		LIST_REMOVE(p, all);
 		dgramq_free(s, p->dgramq);
 		free(p);
