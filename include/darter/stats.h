@@ -79,6 +79,23 @@ struct darter_netisr_stats {
 DARTER_API int darter_netisr_stats(struct darter_stack *s, unsigned netisr,
     struct darter_netisr_stats *ret_stats);
 
+struct darter_link_rate {
+	unsigned ms;		/* in: how long, 1 to 2000 milliseconds */
+	bool sends;		/* in: this end sends; else it counts what comes */
+	uint64_t pkts;		/* out: frames that the device took, or that came */
+	uint64_t elapsed_us;	/* out: from the first of them to the last */
+};
+
+/*
+ * What a port carries by itself, to stand beside what the stack reaches over it: broadcast frames
+ * of 60 bytes (EtherType 0x88b5) in a loop over the driver's calls on its first queue, without any
+ * protocol. Run one end that sends and one that counts at the same time. Netisr 0 does nothing else
+ * meanwhile: a measuring aid, not for a stack that serves. Any thread that may block. 0, -EINVAL
+ * (ms), -ENODEV (no such port), -EOPNOTSUPP (the loopback).
+ */
+DARTER_API int darter_link_rate(struct darter_stack *s, const char *port,
+    struct darter_link_rate *rate);
+
 /* Descriptors open in this process, over all stacks. */
 DARTER_API unsigned darter_fd_count(void);
 

@@ -11,6 +11,8 @@
 
 #include "api/api.h"
 #include "base/counter.h"
+#include "link/dev.h"
+#include "link/linkrate.h"
 #include "runtime/stack.h"
 #include "socket/sock.h"
 #include "transport/tcp/tcp.h"
@@ -183,6 +185,43 @@ darter_netisr_stats(struct darter_stack *s, unsigned netisr, struct darter_netis
 	    memory_order_relaxed);
 	ret_stats->is_attached = atomic_load_explicit(&n->is_attached, memory_order_relaxed);
 	tcp_counts(n, &ret_stats->tcp_pcbs, &ret_stats->tcp_half_open, &ret_stats->tcp_timewait);
+	return 0;
+}
+
+struct rate_call {
+	struct dev *d;
+	struct darter_link_rate *rate;
+};
+
+static void
+run_rate(struct netisr *n, void *arg)
+{
+	struct rate_call *c = arg;
+
+	linkrate_run(n, c->d, c->rate->sends, c->rate->ms, &c->rate->pkts, &c->rate->elapsed_us);
+}
+
+int
+darter_link_rate(struct darter_stack *s, const char *port, struct darter_link_rate *rate)
+{
+	struct rate_call c = { .rate = rate };
+	int rc;
+
+	s = api_stack(s);
+	if (s == NULL)
+		return -ENETDOWN;
+	if (rate->ms == 0 || rate->ms > LINKRATE_MAX_MS)
+		return -EINVAL;
+	c.d = dev_find(s, port);
+	if (c.d == NULL)
+		return -ENODEV;
+	if (c.d->is_loop || !c.d->has_ether)
+		return -EOPNOTSUPP;
+	rc = call_enter();
+	if (rc < 0)
+		return rc;
+	netisr_call(s->netisr[0], run_rate, &c);
+	call_leave();
 	return 0;
 }
 

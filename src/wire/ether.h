@@ -21,6 +21,7 @@
 #define ETHER_TYPE_ARP		0x0806
 #define ETHER_TYPE_VLAN		0x8100
 #define ETHER_TYPE_IP6		0x86dd
+#define ETHER_TYPE_EXPERIMENT	0x88b5	/* IEEE 802 9.2.3.1: local use only */
 
 #define VLAN_ID_MASK		0x0fff
 #define VLAN_PCP_SHIFT		13
