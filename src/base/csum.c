@@ -4,14 +4,20 @@
  *
  * One's-complement addition of 16-bit words may be done in wider words and folded later, and in
  * either byte order (RFC 1071 2). Words of 64 bits are split in two 32-bit halves, each added to
- * its own 64-bit accumulator: no carry chain between additions, so the processor overlaps them,
- * and no overflow below 2^34 bytes.
+ * its own 64-bit accumulator: no carry chain between additions, so they are done in vectors, and no
+ * overflow below 2^34 bytes.
  */
 #include <stdbool.h>
 #include <string.h>
 
 #include "base/compiler.h"
 #include "base/csum.h"
+
+#define BLOCK_BYTES	32
+
+struct words {
+	uint64_t v __attribute__((vector_size(16)));
+};
 
 static inline uint32_t
 fold64(uint64_t sum)
@@ -31,37 +37,51 @@ load_tail(const uint8_t *p, size_t len_bytes)
 	return w;
 }
 
+/* Blocks of 32 bytes. */
+static inline uint64_t
+sum_blocks(uint8_t *dst, const uint8_t *p, size_t n_blocks, bool copies)
+{
+	struct words lo = { { 0 } }, hi = { { 0 } }, lo2 = { { 0 } }, hi2 = { { 0 } };
+	struct words w[2];
+
+	for (; n_blocks > 0; n_blocks--, p += sizeof(w)) {
+		memcpy(w, p, sizeof(w));
+		if (copies) {
+			memcpy(dst, w, sizeof(w));
+			dst += sizeof(w);
+		}
+		lo.v += w[0].v & UINT32_MAX;
+		hi.v += w[0].v >> 32;
+		lo2.v += w[1].v & UINT32_MAX;
+		hi2.v += w[1].v >> 32;
+	}
+	lo.v += hi.v + lo2.v + hi2.v;
+	return lo.v[0] + lo.v[1];
+}
+
 /* The one loop; `copies` is a constant at both calls, so the stores vanish from csum_partial(). */
 static inline uint32_t
 sum_bytes(uint8_t *dst, const uint8_t *p, size_t len_bytes, uint32_t sum, bool copies)
 {
-	uint64_t lo = sum, hi = 0, lo2 = 0, hi2 = 0;
-	uint64_t w[4];
+	size_t in_blocks = len_bytes & ~(size_t)(BLOCK_BYTES - 1);
+	uint64_t lo = sum + sum_blocks(dst, p, in_blocks / BLOCK_BYTES, copies), hi = 0;
+	uint64_t w;
 
-	for (; len_bytes >= 32; len_bytes -= 32, p += 32) {
-		memcpy(w, p, 32);
-		if (copies) {
-			memcpy(dst, w, 32);
-			dst += 32;
-		}
-		lo += (w[0] & UINT32_MAX) + (w[1] & UINT32_MAX);
-		hi += (w[0] >> 32) + (w[1] >> 32);
-		lo2 += (w[2] & UINT32_MAX) + (w[3] & UINT32_MAX);
-		hi2 += (w[2] >> 32) + (w[3] >> 32);
-	}
+	p += in_blocks;
+	len_bytes -= in_blocks;
 	if (copies && len_bytes > 0)
-		memcpy(dst, p, len_bytes);
+		memcpy(dst + in_blocks, p, len_bytes);
 	for (; len_bytes >= 8; len_bytes -= 8, p += 8) {
-		memcpy(w, p, 8);
-		lo += w[0] & UINT32_MAX;
-		hi += w[0] >> 32;
+		memcpy(&w, p, 8);
+		lo += w & UINT32_MAX;
+		hi += w >> 32;
 	}
 	if (len_bytes > 0) {
-		w[0] = load_tail(p, len_bytes);
-		lo2 += w[0] & UINT32_MAX;
-		hi2 += w[0] >> 32;
+		w = load_tail(p, len_bytes);
+		lo += w & UINT32_MAX;
+		hi += w >> 32;
 	}
-	return fold64(lo + hi + lo2 + hi2);
+	return fold64(lo + hi);
 }
 
 uint32_t
