@@ -62,6 +62,7 @@ register_knobs(struct darter_stack *s)
 		KNOB(autotune, "raise receive windows that are the bottleneck", KNOB_BOOL, 1, 0, 1),
 		KNOB(tw_reuse, "let a connect take over a TIME_WAIT record after 1 s", KNOB_BOOL,
 		    1, 0, 1),
+		KNOB(tso, "hand large segments to devices that cut them", KNOB_BOOL, 1, 0, 1),
 	};
 
 	return knob_register(s, knobs, ARRAY_LEN(knobs));

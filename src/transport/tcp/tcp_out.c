@@ -11,8 +11,16 @@
  * 3.7.4), or half of the largest window seen (sender's SWS avoidance, RFC 9293 3.8.6.2.1); the
  * override is the persist timer. TCP_CORK holds back whatever is not a full segment, for 200 ms at
  * most. After a timeout snd_nxt starts again at snd_una and runs to snd_max under the same rules.
+ *
+ * A device that cuts segments itself (DEV_CAP_TSO) is given several full ones as one; what is left
+ * over is judged as a segment of its own, so Nagle's rule is as without. The congestion window
+ * bounds both alike.
  */
+#include "link/dev.h"
 #include "transport/tcp/tcp_priv.h"
+
+/* Seventeen buffers at most: every driver's ring has that many descriptors. */
+#define LARGE_BYTES	32768u
 
 #define CAN_SEND_DATA	(1u << TCP_ESTABLISHED | 1u << TCP_CLOSE_WAIT | 1u << TCP_FIN_WAIT_1 | \
 			 1u << TCP_CLOSING | 1u << TCP_LAST_ACK)
@@ -102,19 +110,35 @@ note_sent(struct netisr *n, struct tcp_pcb *p, const struct next_seg *g)
 	p->last_snd = n->now;
 }
 
+/* The most that goes out as one packet: one segment, or several that the device will cut. */
+static uint32_t
+largest_bytes(const struct netisr *n, const struct tcp_pcb *p, uint32_t mss)
+{
+	const struct dev *d = p->route.dev;
+
+	if (d == NULL || !(d->caps & DEV_CAP_TSO) || !ipaddr_is_v4(&p->tuple.foreign) ||
+	    !knob_get(&tcp_knobs(n)->tso))
+		return mss;
+	return max_u32(LARGE_BYTES / mss, 1) * mss;
+}
+
 /* Returns whether anything was sent. */
 static bool
 send_data(struct netisr *n, struct tcp_pcb *p, bool force)
 {
 	struct next_seg g;
-	uint32_t unsent;
+	uint32_t unsent, mss;
 	uint8_t flags;
 	bool any = false;
 
 	tcp_cc_after_idle(n, p);
 	for (;;) {
 		unsent = tcp_unsent_bytes(p);
-		g.len = min_u32(min_u32(unsent, tcp_usable_bytes(p)), tcp_eff_mss(p));
+		mss = tcp_eff_mss(p);
+		g.len = min_u32(unsent, tcp_usable_bytes(p));
+		g.len = min_u32(g.len, largest_bytes(n, p, mss));
+		if (g.len > mss)
+			g.len -= g.len % mss;
 		g.has_fin = g.len == unsent && tcp_fin_is_waiting(p);
 		if (!is_worth_sending(p, &g, unsent, force))
 			return any;

@@ -212,6 +212,7 @@ struct tcp_stack {
 	_Atomic int64_t initial_window;
 	_Atomic int64_t autotune;
 	_Atomic int64_t tw_reuse;
+	_Atomic int64_t tso;
 };
 
 /* Hash table of pcbs. While it grows `old` is emptied bucket by bucket. */

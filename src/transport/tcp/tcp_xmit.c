@@ -3,10 +3,10 @@
  * Makes segments and hands them to IP; decides nothing about when.
  *
  * A segment of a connection: payload copied out of the send ring, header and options pushed in
- * front. Payloads longer than a packet buffer (large MTU) take several linked ones, which MSS
- * allows only where the device can send them. Every segment carries the newest ACK and window, so
- * sending any settles a delayed ACK. Checksums are left to the device or the link layer: the field
- * holds the pseudo-header's sum.
+ * front. Payloads longer than a packet buffer (large MTU, or more than one segment's worth for a
+ * device that cuts it) take several linked ones, which their lengths allow only where the device
+ * can send them. Every segment carries the newest ACK and window, so sending any settles a delayed
+ * ACK. Checksums are left to the device or the link layer: the field holds the pseudo-header's sum.
  *
  * A segment without a connection (RST, SYN-ACK of a half-open entry, an ACK from TIME_WAIT) is
  * struct tcp_reply; its route is looked up each time.
@@ -185,6 +185,11 @@ tcp_xmit(struct netisr *n, struct tcp_pcb *p, struct seq seq, uint32_t len, uint
 	v.flags = flags | push_flag(p, seq, len);
 	if (flags & TH_ACK)
 		v.wnd = tcp_rcv_window(p, is_dup_ack);
+	if (len > tcp_eff_mss(p)) {
+		pkt->flags |= PKT_TX_TSO;
+		pkt->tso_mss = (uint16_t)tcp_eff_mss(p);
+		NETISR_COUNT(n, CTR_tcp_tso_sent);
+	}
 	ip_fields(p->sh, &o);
 	count_sent(n, p, seq, len, flags);
 	rc = send_segment(n, pkt, &p->tuple, &v, &opts, &p->route, &o);
