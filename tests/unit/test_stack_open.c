@@ -265,6 +265,27 @@ capture_is_started_and_stopped_by_name(void **state)
 	darter_stack_close(s);
 }
 
+/* Without background threads the attached one sleeps on timers and doorbells of its own. */
+static void
+attached_thread_of_a_stack_without_others_wakes_in_time(void **state)
+{
+	struct timeval tv = { .tv_usec = 20000 };
+	char err[DARTER_ERR_MAX], byte;
+	struct darter_stack *s = open_with("stack.threads=manual", NULL, err);
+	int fd;
+
+	(void)state;
+	assert_non_null(s);
+	assert_int_equal(darter_attach(s, 0), 0);
+	fd = darter_socket(AF_INET, SOCK_DGRAM, 0);
+	assert_int_equal(darter_setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &tv, sizeof(tv)), 0);
+	assert_int_equal(darter_recv(fd, &byte, 1, 0), -1);
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(darter_close(fd), 0);
+	assert_int_equal(darter_detach(), 0);
+	darter_stack_close(s);
+}
+
 int
 main(void)
 {
@@ -277,6 +298,7 @@ main(void)
 		cmocka_unit_test(closing_a_stack_delivers_what_was_written),
 		cmocka_unit_test(closing_a_stack_does_not_wait_for_ever),
 		cmocka_unit_test(capture_is_started_and_stopped_by_name),
+		cmocka_unit_test(attached_thread_of_a_stack_without_others_wakes_in_time),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
