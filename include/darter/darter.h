@@ -34,7 +34,8 @@
  *
  * exit: data that was written before the last close is still delivered, for at most
  * `stack.exit_linger_ms` (configuration, default 1000), whether or not darter_stack_close was
- * called.
+ * called; then what is left is reset. A netisr whose attached thread neither waits in a call nor
+ * runs it has nobody to do so: that is waited for a second, then its peers hear nothing more.
  */
 #ifndef DARTER_DARTER_H
 #define DARTER_DARTER_H
@@ -122,8 +123,8 @@ DARTER_API int darter_init(char *err, size_t err_size);
 /*
  * Closes a stack: its descriptors that are still open are closed (blocked calls return EBADF),
  * unsent data gets up to `stack.exit_linger_ms` to leave, what remains is reset, threads end,
- * memory and devices are given back. The caller must not be attached to it, and no other thread may
- * make calls on the stack or its descriptors afterwards. NULL is fine. In a forked child only the
+ * memory and devices are given back. No thread may be attached to it, and no other thread may make
+ * calls on the stack or its descriptors afterwards. NULL is fine. In a forked child only the
  * descriptors are forgotten.
  */
 DARTER_API void darter_stack_close(struct darter_stack *s);

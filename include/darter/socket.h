@@ -13,6 +13,10 @@
  * at work. EINTR is returned by sleeping calls when a handler ran meanwhile, whatever SA_RESTART
  * says: the library can't restart a call by itself.
  *
+ * Cancellation (pthread_cancel): calls that receive, send, accept, connect or wait for events are
+ * cancellation points, whether they sleep or not. A request acts before the call has done anything,
+ * or while it sleeps; what it held is given back, and bytes that it has not reported stay.
+ *
  * Supported: AF_INET with SOCK_STREAM (TCP) and SOCK_DGRAM (UDP).
  */
 #ifndef DARTER_SOCKET_H
@@ -53,7 +57,9 @@ DARTER_API int darter_bind(int fd, const struct sockaddr *addr, socklen_t len);
 /*
  * An unbound socket is bound to a free port first. Calling it again changes the backlog. The
  * listener is known to all netisrs at return. backlog is clamped to 65535; 0 still lets one
- * connection wait, as on Linux. errno: EADDRINUSE, EINVAL (connected), EOPNOTSUPP (not TCP).
+ * connection wait, as on Linux. Listeners with SO_REUSEPORT on one address and port share its
+ * connections; when one is closed, what waited there goes to the others. errno: EADDRINUSE, EINVAL
+ * (connected), EOPNOTSUPP (not TCP).
  */
 DARTER_API int darter_listen(int fd, int backlog);
 
@@ -152,11 +158,17 @@ DARTER_API int darter_getpeername(int fd, struct sockaddr *addr, socklen_t *len)
 /*
  * SOL_SOCKET: SO_REUSEADDR, SO_REUSEPORT, SO_KEEPALIVE, SO_BROADCAST, SO_LINGER, SO_SNDBUF,
  * SO_RCVBUF (like Linux, the kernel's doubling included: reading gives twice what was set),
- * SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_DONTROUTE, SO_OOBINLINE, SO_PRIORITY (kept, no effect);
- * read only: SO_ERROR, SO_TYPE, SO_PROTOCOL, SO_DOMAIN, SO_ACCEPTCONN. IPPROTO_TCP: TCP_NODELAY,
- * TCP_CORK, TCP_MAXSEG, TCP_KEEPIDLE, TCP_KEEPINTVL, TCP_KEEPCNT, TCP_USER_TIMEOUT, TCP_SYNCNT,
- * TCP_QUICKACK, TCP_DEFER_ACCEPT, TCP_INFO (read only), and what the protocol adds. IPPROTO_IP:
- * IP_TTL, IP_TOS. errno: ENOPROTOOPT (unknown), EINVAL (length, value), EDOM (timeout), ENOTSOCK.
+ * SO_RCVTIMEO, SO_SNDTIMEO, SO_RCVLOWAT, SO_DONTROUTE, SO_OOBINLINE, SO_INCOMING_CPU (below),
+ * SO_PRIORITY (kept, no effect); read only: SO_ERROR, SO_TYPE, SO_PROTOCOL, SO_DOMAIN,
+ * SO_ACCEPTCONN. IPPROTO_TCP: TCP_NODELAY, TCP_CORK, TCP_MAXSEG, TCP_KEEPIDLE, TCP_KEEPINTVL,
+ * TCP_KEEPCNT, TCP_USER_TIMEOUT, TCP_SYNCNT, TCP_QUICKACK, TCP_DEFER_ACCEPT, TCP_INFO (read only),
+ * and what the protocol adds. IPPROTO_IP: IP_TTL, IP_TOS, IP_BIND_ADDRESS_NO_PORT (TCP),
+ * IP_LOCAL_PORT_RANGE (first | last << 16). errno: ENOPROTOOPT (unknown), EINVAL (length, value),
+ * EDOM (timeout), ENOTSOCK.
+ *
+ * SO_INCOMING_CPU of a connection: the CPU of its netisr, to which a program may pin its thread:
+ * the one that stack.cpus names, else the last on which the netisr ran (-1: unknown). Set on a
+ * member of a SO_REUSEPORT group: connections of the netisr on that CPU go to it first.
  */
 DARTER_API int darter_getsockopt(int fd, int level, int name, void *val, socklen_t *len);
 DARTER_API int darter_setsockopt(int fd, int level, int name, const void *val, socklen_t len);

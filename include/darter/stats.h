@@ -73,6 +73,21 @@ struct darter_netisr_stats {
 	uint32_t tcp_half_open;
 	uint32_t tcp_timewait;
 	bool is_attached;		/* an application thread is its keeper */
+
+	/* since the start: how the work is spread */
+	int cpu;			/* pinned to, else where it ran last; -1: never ran */
+	uint64_t msgs;			/* messages handled */
+	uint64_t msgs_socket;		/* of these, operations of sockets */
+	uint64_t forwards;		/* connects begun here and sent on to their owner */
+	uint64_t doorbells;		/* wake-ups of its sleeping keeper */
+	uint64_t sleeps;		/* naps of its keeper */
+	uint64_t call_sleeps;		/* calls that slept while they waited for it */
+	uint64_t conn_allocs;		/* memory taken from the system for connections */
+	uint64_t segs_rcvd;		/* TCP segments */
+	uint64_t segs_sent;
+	uint64_t connects;		/* TCP connections begun here */
+	uint64_t accepts;		/* … and handshakes of peers that ended here */
+	uint64_t accept_steals;		/* accepted here though another netisr's */
 };
 
 /* State of one netisr. 0, or -EINVAL when there is no such netisr. */
@@ -95,6 +110,23 @@ struct darter_link_rate {
  */
 DARTER_API int darter_link_rate(struct darter_stack *s, const char *port,
     struct darter_link_rate *rate);
+
+struct darter_msg_rate {
+	unsigned count;		/* in: messages, 1 to 1000000 */
+	unsigned batch;		/* in: sent before an answer is awaited, 1 to 64 */
+	unsigned pause_us;	/* in: before each batch, 0 to 100000; not part of elapsed_ns */
+	uint64_t elapsed_ns;	/* out: until the last answer */
+};
+
+/*
+ * What a message to a netisr costs, by sending some that do nothing. They are sent also when the
+ * netisr is free and the caller could run it himself: a pause lets its thread fall asleep before
+ * each batch, so that waking it is measured. Any thread that may block and is not attached. 0,
+ * -EINVAL (numbers, no such netisr), -EDEADLK (attached), -EOPNOTSUPP (stack.threads=manual:
+ * nobody might answer).
+ */
+DARTER_API int darter_msg_rate(struct darter_stack *s, unsigned netisr,
+    struct darter_msg_rate *rate);
 
 /* Descriptors open in this process, over all stacks. */
 DARTER_API unsigned darter_fd_count(void);

@@ -252,7 +252,9 @@ darter_addr_del(struct darter_stack *s, const char *port, const char *addr)
 
 	if (rc == 0)
 		rc = parse_prefix(addr, &a, &bits);
-	return rc < 0 ? rc : ip_addr_del(s, d, &a);
+	if (rc == 0)
+		rc = ip_addr_del(s, d, &a);
+	return rc == -EADDRNOTAVAIL ? -ENOENT : rc;
 }
 
 static int
@@ -290,5 +292,7 @@ darter_route_del(struct darter_stack *s, const char *dst)
 	s = api_stack(s);
 	if (s == NULL)
 		return -ENETDOWN;
-	return rc < 0 ? rc : ip_route_del(s, &d, bits);
+	if (rc == 0)
+		rc = ip_route_del(s, &d, bits);
+	return rc == -ESRCH ? -ENOENT : rc;
 }

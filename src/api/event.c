@@ -61,7 +61,7 @@ int
 darter_epoll_wait(int epfd, struct epoll_event *evs, int max, int timeout_ms)
 {
 	struct evq *q;
-	int rc = call_enter();
+	int rc = call_enter_cancel();
 
 	if (rc < 0)
 		return api_refuse(rc);
@@ -121,7 +121,7 @@ poll_us(struct pollfd *fds, nfds_t n, int64_t timeout_us)
 	/* without a stack there are only the kernel's descriptors */
 	if (s == NULL)
 		return ppoll(fds, n, timeout_us < 0 ? NULL : &ts, NULL);
-	rc = call_enter();
+	rc = call_enter_cancel();
 	if (rc < 0)
 		return api_refuse(rc);
 	return (int)api_return(sock_poll(s, fds, n, timeout_us));

@@ -122,7 +122,7 @@ darter_connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	uint32_t held = USER_TX_BUSY;
 	struct sock *so;
-	int rc = call_enter();
+	int rc = call_enter_cancel();
 
 	if (rc < 0)
 		return api_refuse(rc);
@@ -139,7 +139,7 @@ darter_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
 {
 	uint32_t held = USER_RX_BUSY;
 	struct sock *so;
-	int rc = call_enter();
+	int rc = call_enter_cancel();
 
 	if (rc < 0)
 		return api_refuse(rc);
@@ -208,7 +208,7 @@ do_send(int fd, struct sock_io *io)
 {
 	bool is_broken_pipe = false;
 	struct sock *so;
-	int64_t n = call_enter();
+	int64_t n = call_enter_cancel();
 
 	if (n < 0)
 		return api_refuse((int)n);
@@ -305,7 +305,7 @@ darter_sendfile(int out_fd, int in_fd, off_t *off, size_t count)
 	struct sock_io io = { .held = USER_TX_BUSY };
 	bool is_broken_pipe = false;
 	struct sock *so;
-	int64_t n = call_enter();
+	int64_t n = call_enter_cancel();
 
 	if (n < 0)
 		return api_refuse((int)n);
@@ -329,7 +329,7 @@ static ssize_t
 do_recv(int fd, struct sock_io *io)
 {
 	struct sock *so;
-	int64_t n = call_enter();
+	int64_t n = call_enter_cancel();
 
 	if (n < 0)
 		return api_refuse((int)n);

@@ -22,10 +22,23 @@
 static uint64_t
 value_of(struct darter_stack *s, enum counter c)
 {
-	/* sockets are made by threads that hold no netisr */
-	if (c == CTR_sockets)
+	uint64_t sum = 0;
+	unsigned i;
+
+	switch (c) {
+	case CTR_sockets:	/* made by threads that hold no netisr */
 		return atomic_load_explicit(&s->sock->n_socks, memory_order_relaxed);
-	return stack_counter(s, c);
+	case CTR_pkts_in_use:
+		return s->config.packets - min_u32(s->pkt_ops->available(s), s->config.packets);
+	case CTR_ring_bytes:
+		return atomic_load_explicit(&s->depot.used_bytes, memory_order_relaxed);
+	case CTR_rounds:
+		for (i = 0; i < s->n_netisrs; i++)
+			sum += atomic_load_explicit(&s->netisr[i]->rounds, memory_order_relaxed);
+		return sum;
+	default:
+		return stack_counter(s, c);
+	}
 }
 
 int
@@ -168,6 +181,30 @@ darter_conn_visit(struct darter_stack *s, int (*fn)(void *arg, const struct dart
 
 /* ---- netisrs, descriptors ---- */
 
+static uint64_t
+one_value(const struct netisr *n, enum counter c)
+{
+	return atomic_load_explicit(&n->counters[c], memory_order_relaxed);
+}
+
+static void
+copy_work(const struct netisr *n, struct darter_netisr_stats *ret_stats)
+{
+	ret_stats->cpu = netisr_cpu(n);
+	ret_stats->msgs = one_value(n, CTR_msgs);
+	ret_stats->msgs_socket = one_value(n, CTR_msgs_socket);
+	ret_stats->forwards = one_value(n, CTR_tcp_connect_forwards);
+	ret_stats->doorbells = one_value(n, CTR_doorbells);
+	ret_stats->sleeps = one_value(n, CTR_sleeps);
+	ret_stats->call_sleeps = one_value(n, CTR_call_sleeps);
+	ret_stats->conn_allocs = one_value(n, CTR_conn_allocs);
+	ret_stats->segs_rcvd = one_value(n, CTR_tcp_segs_rcvd);
+	ret_stats->segs_sent = one_value(n, CTR_tcp_segs_sent);
+	ret_stats->connects = one_value(n, CTR_tcp_connects);
+	ret_stats->accepts = one_value(n, CTR_tcp_accepts);
+	ret_stats->accept_steals = one_value(n, CTR_accept_steals);
+}
+
 int
 darter_netisr_stats(struct darter_stack *s, unsigned netisr, struct darter_netisr_stats *ret_stats)
 {
@@ -185,6 +222,7 @@ darter_netisr_stats(struct darter_stack *s, unsigned netisr, struct darter_netis
 	    memory_order_relaxed);
 	ret_stats->is_attached = atomic_load_explicit(&n->is_attached, memory_order_relaxed);
 	tcp_counts(n, &ret_stats->tcp_pcbs, &ret_stats->tcp_half_open, &ret_stats->tcp_timewait);
+	copy_work(n, ret_stats);
 	return 0;
 }
 

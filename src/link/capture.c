@@ -180,7 +180,10 @@ capture_frame(struct capture *c, struct netisr *n, const struct pkt *p)
 	}
 	if (!c->has_filter || pcap_offline_filter(&c->filter, &h, bytes) != 0) {
 		pcap_dump((u_char *)c->dumper, &h, bytes);
-		c->count++;
+		if (ferror(pcap_dump_file(c->dumper)))
+			NETISR_COUNT(n, CTR_capture_lost);
+		else
+			c->count++;
 	}
 	pthread_mutex_unlock(&c->mutex);
 }

@@ -77,9 +77,19 @@ struct dev {
 	uint32_t caps;			/* enum dev_cap */
 	bool is_loop;
 	bool has_ether;			/* frames carry an Ethernet header */
+	/* DEV_CAP_RSS is not to be believed (rss_check.h); set once, by any holder */
+	_Atomic bool hash_is_wrong;
 	struct capture *_Atomic capture;	/* NULL: none; published (capture.h) */
 	void *priv;
 };
+
+/* Are the hashes of received packets the stack's own? */
+static inline bool
+dev_hashes(const struct dev *d)
+{
+	return (d->caps & DEV_CAP_RSS) != 0 &&
+	    !atomic_load_explicit(&d->hash_is_wrong, memory_order_relaxed);
+}
 
 /* Devices of a stack. Filled at set-up, constant afterwards. */
 struct dev *dev_get(const struct darter_stack *s, unsigned index);

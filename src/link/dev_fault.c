@@ -4,10 +4,10 @@
  * and slows down its frames, by probability, by count, or as a test's rule says. What can be said
  * is in dev_fault.h.
  *
- * Frames that must wait sit in a heap ordered by (due time, arrival), one for each queue and
- * direction, bounded; the queue's holder releases them when it polls. Time is the stack's clock, so
- * under a fake clock everything repeats exactly. A reordered frame waits until one to three later
- * frames have passed, or reorder_us.
+ * Frames that must wait sit in a fault queue (fault_queue.h), one for each queue and direction; the
+ * queue's holder releases them when it polls. Time is the stack's clock, so under a fake clock
+ * everything repeats exactly. A reordered frame waits until one to three later frames have passed,
+ * or reorder_us.
  *
  * Corruption flips one bit and must be detectable: a checksum that was left to the device, or that
  * the device has vouched for, is computed into the frame first, and the flags that would hide the
@@ -24,37 +24,16 @@
 
 #include "base/compiler.h"
 #include "base/csum.h"
-#include "base/rng.h"
 #include "link/dev.h"
+#include "link/fault_queue.h"
 #include "link/link_priv.h"
 #include "link/offload.h"
 #include "runtime/config.h"
 #include "wire/ether.h"
 #include "wire/ip4.h"
 
-#define HELD_MAX_PKTS	4096
 #define FULL_FRAME_BYTES 1514
 #define REORDER_MAX	3	/* frames that overtake a reordered one */
-
-struct held {
-	struct pkt *p;
-	struct time due;
-	uint64_t seq;		/* arrival: breaks ties */
-};
-
-struct fault_queue {
-	struct rng rng;
-	uint64_t nth;
-	struct held *heap;	/* smallest (due, seq) first */
-	uint32_t n_heap;
-	struct pkt *late;	/* the reordered frame, at most one at a time */
-	struct time late_due;
-	unsigned late_after;	/* frames that it still lets pass */
-	struct time last_due;	/* fifo */
-	uint64_t wire_free_ns;	/* rate: when the last frame has left */
-	uint64_t arrivals;	/* into the heap */
-	struct fault_stats stats;
-} CACHE_ALIGNED;
 
 struct fault {
 	struct dev inner;
@@ -68,79 +47,6 @@ static struct fault_queue *
 queue_of(const struct fault *f, unsigned q, enum fault_dir dir)
 {
 	return &f->queues[q * 2 + (unsigned)dir];
-}
-
-static bool
-is_before(const struct held *a, const struct held *b)
-{
-	return a->due.us < b->due.us || (a->due.us == b->due.us && a->seq < b->seq);
-}
-
-static void
-swap_held(struct held *a, struct held *b)
-{
-	struct held c = *a;
-
-	*a = *b;
-	*b = c;
-}
-
-static void
-sift_up(struct fault_queue *fq, uint32_t i)
-{
-	for (; i > 0 && is_before(&fq->heap[i], &fq->heap[(i - 1) / 2]); i = (i - 1) / 2)
-		swap_held(&fq->heap[i], &fq->heap[(i - 1) / 2]);
-}
-
-static void
-sift_down(struct fault_queue *fq, uint32_t i)
-{
-	for (;;) {
-		uint32_t least = i, child = 2 * i + 1;
-
-		if (child < fq->n_heap && is_before(&fq->heap[child], &fq->heap[least]))
-			least = child;
-		if (child + 1 < fq->n_heap && is_before(&fq->heap[child + 1], &fq->heap[least]))
-			least = child + 1;
-		if (least == i)
-			return;
-		swap_held(&fq->heap[i], &fq->heap[least]);
-		i = least;
-	}
-}
-
-static void
-drop_frame(struct netisr *n, struct pkt *p)
-{
-	NETISR_COUNT(n, CTR_drop_fault);
-	pkt_free(n, p);
-}
-
-/* Takes p, which comes out of the queue at `due`. */
-static void
-hold_until(struct netisr *n, struct fault_queue *fq, struct pkt *p, struct time due)
-{
-	if (fq->n_heap == HELD_MAX_PKTS) {
-		fq->stats.overflowed++;
-		drop_frame(n, p);
-		return;
-	}
-	fq->heap[fq->n_heap] = (struct held){ .p = p, .due = due, .seq = fq->arrivals++ };
-	sift_up(fq, fq->n_heap++);
-}
-
-/* The first frame that is due, or NULL. */
-static struct pkt *
-take_due(struct fault_queue *fq, struct time now)
-{
-	struct pkt *p;
-
-	if (fq->n_heap == 0 || !time_reached(now, fq->heap[0].due))
-		return NULL;
-	p = fq->heap[0].p;
-	fq->heap[0] = fq->heap[--fq->n_heap];
-	sift_down(fq, 0);
-	return p;
 }
 
 static bool
@@ -268,19 +174,7 @@ duplicate(struct netisr *n, struct fault_queue *fq, const struct pkt *p, struct 
 	}
 	copy->flags = p->flags;
 	fq->stats.duplicated++;
-	hold_until(n, fq, copy, due);
-}
-
-/* A frame has passed: the reordered one's turn may have come. */
-static void
-let_late_follow(struct netisr *n, struct fault_queue *fq, struct time due)
-{
-	struct pkt *p = fq->late;
-
-	if (p == NULL || --fq->late_after > 0)
-		return;
-	fq->late = NULL;
-	hold_until(n, fq, p, due);
+	fault_queue_hold(n, fq, copy, due);
 }
 
 /* Puts p into the heap with the delay that is its lot. Takes p. */
@@ -298,7 +192,7 @@ schedule(struct netisr *n, const struct fault *f, enum fault_dir dir, struct fau
 			due = paced_until(s, fq, p, due);
 		if (time_is_never(due)) {
 			fq->stats.overflowed++;
-			drop_frame(n, p);
+			fault_drop(n, p);
 			return;
 		}
 		due = delayed_until(s, fq, due);
@@ -307,8 +201,21 @@ schedule(struct netisr *n, const struct fault *f, enum fault_dir dir, struct fau
 		fq->stats.delayed++;
 	if (v == FAULT_DUP)
 		duplicate(n, fq, p, due);
-	hold_until(n, fq, p, due);
-	let_late_follow(n, fq, due);
+	fault_queue_hold(n, fq, p, due);
+	fault_queue_passed(n, fq, due);
+}
+
+/* Lets the next few frames overtake p; false when another is late already. */
+static bool
+hold_late(struct netisr *n, const struct fault *f, struct fault_queue *fq, struct pkt *p)
+{
+	if (fq->late != NULL)
+		return false;
+	fq->stats.reordered++;
+	fq->late = p;
+	fq->late_due = time_add_us(n->now, f->spec.reorder_us);
+	fq->late_after = 1 + rng_below(&fq->rng, REORDER_MAX);
+	return true;
 }
 
 /* One frame meets its fate. Takes p. */
@@ -325,21 +232,17 @@ pass_frame(struct netisr *n, const struct fault *f, enum fault_dir dir, struct f
 	switch (v) {
 	case FAULT_DROP:
 		fq->stats.dropped++;
-		drop_frame(n, p);
+		fault_drop(n, p);
 		return;
 	case FAULT_REORDER:
-		if (fq->late != NULL)
-			break;	/* one at a time: this one passes in order */
-		fq->stats.reordered++;
-		fq->late = p;
-		fq->late_due = time_add_us(n->now, f->spec.reorder_us);
-		fq->late_after = 1 + rng_below(&fq->rng, REORDER_MAX);
-		return;
+		if (hold_late(n, f, fq, p))
+			return;
+		break;	/* one at a time: this one passes in order */
 	case FAULT_CORRUPT:
 		if (corrupt_frame(fq, p))
 			break;
 		fq->stats.dropped++;
-		drop_frame(n, p);
+		fault_drop(n, p);
 		return;
 	default:
 		break;
@@ -347,25 +250,14 @@ pass_frame(struct netisr *n, const struct fault *f, enum fault_dir dir, struct f
 	schedule(n, f, dir, fq, p, v, delay_us);
 }
 
-static void
-release_late_when_due(struct netisr *n, struct fault_queue *fq)
-{
-	struct pkt *p = fq->late;
-
-	if (p == NULL || !time_reached(n->now, fq->late_due))
-		return;
-	fq->late = NULL;
-	hold_until(n, fq, p, n->now);
-}
-
 static unsigned
 take_all_due(struct netisr *n, struct fault_queue *fq, struct pkt **pkts, unsigned max)
 {
 	unsigned count = 0;
+	struct held h;
 
-	release_late_when_due(n, fq);
-	while (count < max && (pkts[count] = take_due(fq, n->now)) != NULL)
-		count++;
+	while (count < max && fault_queue_take(n, fq, &h))
+		pkts[count++] = h.p;
 	return count;
 }
 
@@ -375,23 +267,18 @@ release_tx(struct fault *f, struct netisr *n, unsigned q)
 {
 	struct fault_queue *fq = queue_of(f, q, FAULT_TX);
 	struct pkt *pkts[DEV_BURST_PKTS];
-	struct held again[DEV_BURST_PKTS];
+	struct held held[DEV_BURST_PKTS];
 	unsigned count, taken, i;
 
 	do {
-		release_late_when_due(n, fq);
 		for (count = 0; count < DEV_BURST_PKTS; count++) {
-			if (fq->n_heap != 0)
-				again[count] = fq->heap[0];
-			pkts[count] = take_due(fq, n->now);
-			if (pkts[count] == NULL)
+			if (!fault_queue_take(n, fq, &held[count]))
 				break;
+			pkts[count] = held[count].p;
 		}
 		taken = count == 0 ? 0 : f->inner.ops->tx(&f->inner, n, q, pkts, count);
-		for (i = taken; i < count; i++) {
-			fq->heap[fq->n_heap] = again[i];
-			sift_up(fq, fq->n_heap++);
-		}
+		for (i = taken; i < count; i++)
+			fault_queue_put_back(fq, &held[i]);
 	} while (taken == DEV_BURST_PKTS);
 }
 
@@ -407,6 +294,23 @@ fault_tx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigne
 	return count;
 }
 
+/* badhash: what a device that claims DEV_CAP_RSS writes beside a received frame. */
+static void
+write_hash(const struct fault *f, struct netisr *n, struct fault_queue *fq, struct pkt *p)
+{
+	struct ether_view e;
+
+	if (ether_parse(p->data, p->len, &e) != WIRE_OK || e.type != ETHER_TYPE_IP4 ||
+	    !steer_hash(n->stack, p->data + e.hdr_bytes, p->len - (size_t)e.hdr_bytes,
+	    &p->rss_hash))
+		return;
+	p->flags |= PKT_RX_RSS_HASH;
+	if (!chance(fq, f->spec.badhash))
+		return;
+	p->rss_hash ^= 1 + rng_below(&fq->rng, UINT32_MAX);
+	fq->stats.misshashed++;
+}
+
 static unsigned
 fault_rx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned max)
 {
@@ -416,25 +320,20 @@ fault_rx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigne
 
 	release_tx(f, n, q);
 	got = f->inner.ops->rx(&f->inner, n, q, pkts, max);
-	for (i = 0; i < got; i++)
+	for (i = 0; i < got; i++) {
+		if (f->spec.claims_hash)
+			write_hash(f, n, fq, pkts[i]);
 		pass_frame(n, f, FAULT_RX, fq, pkts[i]);
+	}
 	return take_all_due(n, fq, pkts, max);
-}
-
-static struct time
-queue_deadline(const struct fault_queue *fq)
-{
-	struct time next = fq->n_heap != 0 ? fq->heap[0].due : TIME_NEVER;
-
-	return fq->late != NULL ? time_min(next, fq->late_due) : next;
 }
 
 static struct time
 fault_next_deadline(struct dev *d, struct netisr *n)
 {
 	struct fault *f = d->priv;
-	struct time tx = queue_deadline(queue_of(f, n->id, FAULT_TX));
-	struct time next = queue_deadline(queue_of(f, n->id, FAULT_RX));
+	struct time tx = fault_queue_deadline(queue_of(f, n->id, FAULT_TX));
+	struct time next = fault_queue_deadline(queue_of(f, n->id, FAULT_RX));
 
 	/* due already and still here: the inner device is full */
 	if (time_reached(n->now, tx))
@@ -455,9 +354,7 @@ make_queues(struct fault *f, unsigned n_queues)
 		return -ENOMEM;
 	memset(f->queues, 0, 2 * n_queues * sizeof(*f->queues));
 	for (i = 0; i < 2 * n_queues; i++) {
-		rng_init(&f->queues[i].rng, f->spec.seed * 0x9e3779b97f4a7c15u + i);
-		f->queues[i].heap = calloc(HELD_MAX_PKTS, sizeof(struct held));
-		if (f->queues[i].heap == NULL)
+		if (fault_queue_init(&f->queues[i], f->spec.seed * 0x9e3779b97f4a7c15u + i) < 0)
 			return -ENOMEM;
 	}
 	return 0;
@@ -469,20 +366,24 @@ free_fault(struct fault *f)
 	unsigned i;
 
 	for (i = 0; f->queues != NULL && i < 2u * f->inner.n_queues; i++)
-		free(f->queues[i].heap);
+		fault_queue_fini(&f->queues[i]);
 	free(f->queues);
 	free(f);
 }
 
 /* What the inner device is, the wrapper is too. */
 static void
-copy_face(struct dev *d, const struct dev *inner)
+copy_face(struct dev *d, const struct fault *f)
 {
+	const struct dev *inner = &f->inner;
+
 	memcpy(d->mac, inner->mac, sizeof(d->mac));
 	d->mtu = inner->mtu;
 	d->n_queues = inner->n_queues;
 	d->has_ether = inner->has_ether;
 	d->caps = inner->caps & ~(uint32_t)DEV_CAP_TSO;
+	if (f->spec.claims_hash)
+		d->caps |= DEV_CAP_RSS;
 }
 
 static int
@@ -510,7 +411,7 @@ fault_open(struct dev *d, const struct config_port *cfg, char *err, size_t err_s
 		free_fault(f);
 		return -ENOMEM;
 	}
-	copy_face(d, &f->inner);
+	copy_face(d, f);
 	d->priv = f;
 	return 0;
 }
@@ -524,7 +425,7 @@ fault_start(struct dev *d, char *err, size_t err_size)
 	if (f->inner.ops->start != NULL)
 		r = f->inner.ops->start(&f->inner, err, err_size);
 	/* some capabilities are known only then: hashing, descriptors to sleep on */
-	copy_face(d, &f->inner);
+	copy_face(d, f);
 	return r;
 }
 
@@ -593,6 +494,7 @@ fault_stats(const struct dev *d, enum fault_dir dir, struct fault_stats *ret)
 		ret->reordered += s->reordered;
 		ret->delayed += s->delayed;
 		ret->overflowed += s->overflowed;
+		ret->misshashed += s->misshashed;
 	}
 	return 0;
 }

@@ -10,6 +10,8 @@
  *   reorder_us=T    longest time for which a reordered frame is held back (default 1000)
  *   rate_kbps=R     frames pass at this rate; what comes while queue_pkts=Q (default 256) full-size
  *                   frames wait is dropped
+ *   badhash=P       the device claims to hash what it receives by the stack's key, but gives a
+ *                   share P of the TCP and UDP packets another hash; the queues stay as they are
  *   dir=rx|tx|both  which frames (default both)
  *   seed=S          of the device's own generator (default 1)
  *   none            no fault: a place for a rule
@@ -65,6 +67,7 @@ struct fault_stats {
 	uint64_t reordered;
 	uint64_t delayed;
 	uint64_t overflowed;	/* dropped since too many frames were held */
+	uint64_t misshashed;	/* badhash */
 };
 
 /* Sums over the queues. Exact only while no netisr of d's stack runs. 0 or -EINVAL. */
@@ -75,6 +78,8 @@ struct fault_spec {
 	double dup;
 	double corrupt;
 	double reorder;
+	double badhash;
+	bool claims_hash;	/* badhash was given, be it 0 */
 	uint32_t drop_nth;
 	uint64_t delay_min_us;
 	uint64_t delay_max_us;

@@ -3,8 +3,8 @@
  * The memory cable: two devices of one process that open the same name are connected, whatever
  * stacks and threads they belong to. "pair:NAME[,queues=N][,slots=N][,csum=off][,rss=on]".
  *
- * Frames are copied into the slots of bounded single-producer single-consumer rings, and from there
- * into a packet of the receiving stack's pool: no buffer ever belongs to two stacks. There is a
+ * Frames are copied into bounded rings (pair_ring.h), and from there into a packet of the receiving
+ * stack's pool: no buffer ever belongs to two stacks. There is a
  * ring for each (sender's queue, receiver's queue); queue q of the sender fills the ring to queue q
  * % (receiver's queues), or, with rss=on, the one that the receiving stack's own hash names (the
  * cable then plays a NIC with receive-side scaling).
@@ -34,32 +34,14 @@
 #include "base/compiler.h"
 #include "link/dev.h"
 #include "link/link_priv.h"
+#include "link/pair_ring.h"
 #include "runtime/config.h"
 #include "wire/ether.h"
-#include "wire/ip4.h"
 
 #define NAME_MAX_BYTES	32
 #define CABLES_MAX	64
 #define SLOTS_DFLT	512
-#define SLOT_BYTES	2048		/* header included */
-#define FRAME_MAX_BYTES	(SLOT_BYTES - (uint32_t)sizeof(struct slot))
 #define MTU_MAX		(2000 - ETHER_HDR_BYTES - ETHER_VLAN_BYTES)
-
-struct slot {
-	uint32_t len;
-	uint32_t rx_flags;	/* PKT_RX_* that the receiver sets */
-	uint32_t rss_hash;
-	uint32_t pad;
-	uint8_t frame[];
-};
-
-struct pair_ring {
-	_Atomic uint32_t tail CACHE_ALIGNED;	/* sender */
-	uint32_t head_seen;
-	_Atomic uint32_t head CACHE_ALIGNED;	/* receiver */
-	uint32_t mask;
-	uint8_t *slots;
-};
 
 /*
  * The rings of a connected cable. ring[dir][sq * n_queues of the receiver + rq]; dir is the sending
@@ -146,43 +128,12 @@ forget_cable_if_unused(struct cable *c)
 }
 
 static void
-free_rings(struct pair_ring *rings, unsigned count)
-{
-	unsigned i;
-
-	for (i = 0; rings != NULL && i < count; i++)
-		free(rings[i].slots);
-	free(rings);
-}
-
-static struct pair_ring *
-make_rings(unsigned count, uint32_t slots)
-{
-	struct pair_ring *rings = aligned_alloc(CACHELINE_BYTES, count * sizeof(*rings));
-	unsigned i;
-
-	if (rings == NULL)
-		return NULL;
-	memset(rings, 0, count * sizeof(*rings));
-	for (i = 0; i < count; i++) {
-		rings[i].mask = slots - 1;
-		/* not touched yet: pages come as the ring fills */
-		rings[i].slots = calloc(slots, SLOT_BYTES);
-		if (rings[i].slots == NULL) {
-			free_rings(rings, count);
-			return NULL;
-		}
-	}
-	return rings;
-}
-
-static void
 free_wire(struct wire *w)
 {
 	if (w == NULL)
 		return;
-	free_rings(w->ring[0], w->n_queues[0] * w->n_queues[1]);
-	free_rings(w->ring[1], w->n_queues[0] * w->n_queues[1]);
+	pair_rings_free(w->ring[0], w->n_queues[0] * w->n_queues[1]);
+	pair_rings_free(w->ring[1], w->n_queues[0] * w->n_queues[1]);
 	free(w);
 }
 
@@ -200,7 +151,7 @@ connect_ends(struct cable *c)
 		w->dev[i] = c->end[i].dev;
 	}
 	for (i = 0; i < 2; i++) {
-		w->ring[i] = make_rings(w->n_queues[0] * w->n_queues[1], c->slots);
+		w->ring[i] = pair_rings_new(w->n_queues[0] * w->n_queues[1], c->slots);
 		if (w->ring[i] == NULL) {
 			free_wire(w);
 			return -ENOMEM;
@@ -371,51 +322,6 @@ pair_close(struct dev *d)
 	pthread_mutex_unlock(&registry_mutex);
 }
 
-static struct slot *
-slot_at(const struct pair_ring *r, uint32_t index)
-{
-	return (struct slot *)(void *)(r->slots + (size_t)(index & r->mask) * SLOT_BYTES);
-}
-
-static uint32_t
-rx_flags_of(const struct pkt *p)
-{
-	uint32_t flags = 0;
-
-	if (p->flags & PKT_TX_IP_CSUM)
-		flags |= PKT_RX_IP_CSUM_GOOD;
-	/*
-	 * who leaves the transport's checksum to the cable has left, or filled in, the header's too
-	 */
-	if (p->flags & (PKT_TX_TCP_CSUM | PKT_TX_UDP_CSUM))
-		flags |= PKT_RX_L4_CSUM_GOOD;
-	return flags;
-}
-
-/* Copies p into the ring; false when it is full. The tail moves in publish(). */
-static bool
-put_frame(struct pair_ring *r, uint32_t *tail, const struct pkt *p, uint32_t hash,
-    uint32_t extra_flags)
-{
-	struct slot *s;
-
-	if (*tail - r->head_seen > r->mask) {
-		r->head_seen = atomic_load_explicit(&r->head, memory_order_acquire);
-		if (*tail - r->head_seen > r->mask)
-			return false;
-	}
-	s = slot_at(r, *tail);
-	s->len = p->total_len;
-	s->rx_flags = rx_flags_of(p) | extra_flags;
-	s->rss_hash = hash;
-	if (p->seg == NULL)
-		memcpy(s->frame, p->data, p->len);
-	else
-		pkt_copy_out(p, 0, s->frame, p->total_len);
-	(*tail)++;
-	return true;
-}
-
 /*
  * The hash that the receiving stack's key gives to an unfragmented TCP or UDP packet; false for the
  * rest.
@@ -424,22 +330,9 @@ static bool
 hash_frame(const struct darter_stack *s, const struct pkt *p, uint32_t *ret_hash)
 {
 	struct ether_view e;
-	struct ip4_view v;
-	struct tuple t;
 
-	if (ether_parse(p->data, p->len, &e) != WIRE_OK || e.type != ETHER_TYPE_IP4)
-		return false;
-	if (ip4_parse_quote(p->data + e.hdr_bytes, p->len - (size_t)e.hdr_bytes, &v) != WIRE_OK)
-		return false;
-	if ((v.proto != IP_PROTO_TCP && v.proto != IP_PROTO_UDP) || ip4_is_fragment(&v) ||
-	    v.payload_bytes < 4)
-		return false;
-	t.local = ipaddr_v4(v.dst);
-	t.foreign = ipaddr_v4(v.src);
-	t.fport = load_be16(v.payload);
-	t.lport = load_be16(v.payload + 2);
-	*ret_hash = toeplitz_tuple(&s->rss, &t);
-	return true;
+	return ether_parse(p->data, p->len, &e) == WIRE_OK && e.type == ETHER_TYPE_IP4 &&
+	    steer_hash(s, p->data + e.hdr_bytes, p->len - (size_t)e.hdr_bytes, ret_hash);
 }
 
 /* Where one frame goes. */
@@ -485,14 +378,12 @@ send_burst(struct wire *w, struct end *e, struct netisr *n, unsigned q, struct p
 	for (i = 0; i < count; i++) {
 		struct choice c = choose_queue(w, e, q, pkts[i]);
 		struct pair_ring *r = &w->ring[e->side][q * n_rq + c.rq];
-		uint32_t tail = atomic_load_explicit(&r->tail, memory_order_relaxed);
 
-		if (pkts[i]->total_len > FRAME_MAX_BYTES) {
+		if (pkts[i]->total_len > PAIR_FRAME_MAX_BYTES) {
 			NETISR_COUNT(n, CTR_drop_tx_mtu);
 		} else {
-			if (!put_frame(r, &tail, pkts[i], c.hash, c.flags))
+			if (!pair_ring_put(r, pkts[i], c.hash, c.flags))
 				break;
-			atomic_store_explicit(&r->tail, tail, memory_order_release);
 			told |= UINT64_C(1) << c.rq;
 		}
 		pkt_free(n, pkts[i]);
@@ -521,40 +412,6 @@ pair_tx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned
 	return count;
 }
 
-/* A packet of the receiving pool with the slot's frame; NULL when there is none (counted). */
-static struct pkt *
-take_frame(const struct dev *d, struct netisr *n, const struct slot *s)
-{
-	struct pkt *p = pkt_alloc(n);
-
-	if (p == NULL) {
-		NETISR_COUNT(n, CTR_drop_pkt_nomem);
-		return NULL;
-	}
-	memcpy(pkt_put(p, (uint16_t)s->len), s->frame, s->len);
-	p->flags = s->rx_flags;
-	p->rss_hash = s->rss_hash;
-	p->dev = d->index;
-	return p;
-}
-
-static unsigned
-receive_ring(struct dev *d, struct netisr *n, struct pair_ring *r, struct pkt **pkts, unsigned max)
-{
-	uint32_t head = atomic_load_explicit(&r->head, memory_order_relaxed);
-	uint32_t tail = atomic_load_explicit(&r->tail, memory_order_acquire);
-	unsigned got = 0;
-
-	for (; head != tail && got < max; head++) {
-		struct pkt *p = take_frame(d, n, slot_at(r, head));
-
-		if (p != NULL)
-			pkts[got++] = p;
-	}
-	atomic_store_explicit(&r->head, head, memory_order_release);
-	return got;
-}
-
 static unsigned
 pair_rx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned max)
 {
@@ -566,8 +423,8 @@ pair_rx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned
 		unsigned n_rq = w->n_queues[e->side];
 
 		for (sq = 0; sq < w->n_queues[1 - e->side] && got < max; sq++)
-			got += receive_ring(d, n, &w->ring[1 - e->side][sq * n_rq + q], pkts + got,
-			    max - got);
+			got += pair_ring_take(&w->ring[1 - e->side][sq * n_rq + q], n, d->index,
+			    pkts + got, max - got);
 	}
 	leave(e, q);
 	return got;
@@ -584,8 +441,7 @@ pair_next_deadline(struct dev *d, struct netisr *n)
 	for (sq = 0; w != NULL && sq < w->n_queues[1 - e->side]; sq++) {
 		struct pair_ring *r = &w->ring[1 - e->side][sq * w->n_queues[e->side] + n->id];
 
-		if (atomic_load_explicit(&r->tail, memory_order_acquire) !=
-		    atomic_load_explicit(&r->head, memory_order_relaxed))
+		if (pair_ring_has_frames(r))
 			next = n->now;
 	}
 	leave(e, n->id);

@@ -16,6 +16,7 @@
 
 #include "link/capture.h"
 #include "link/link_priv.h"
+#include "link/rss_check.h"
 #include "wire/ether.h"
 
 #define PREFETCH_AHEAD 4
@@ -127,7 +128,7 @@ count_steered(struct netisr *n, const struct dev *d, const struct pkt *p, enum s
 	NETISR_COUNT(n, CTR_steered_pkts);
 	if (cause == STEER_CAUSE_QUOTE)
 		NETISR_COUNT(n, CTR_steered_icmp);
-	else if ((d->caps & DEV_CAP_RSS) && (p->flags & PKT_RX_RSS_HASH))
+	else if (dev_hashes(d) && (p->flags & PKT_RX_RSS_HASH))
 		NETISR_COUNT(n, CTR_steered_reta);
 	else
 		NETISR_COUNT(n, CTR_steered_no_rss);
@@ -144,6 +145,7 @@ steer_or_deliver(struct netisr *n, struct dev *d, struct pkt *p)
 		deliver(n, d, p, type);
 		return;
 	}
+	rss_check_some(n, d, p, type);
 	owner = steer_owner(n->stack, d, p, type, n->id, &cause);
 	if (owner == n->id) {
 		deliver(n, d, p, type);

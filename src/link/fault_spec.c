@@ -107,6 +107,10 @@ read_pair(const char *key, const char *value, struct fault_spec *f)
 		return read_probability(value, &f->corrupt);
 	if (strcmp(key, "reorder") == 0)
 		return read_probability(value, &f->reorder);
+	if (strcmp(key, "badhash") == 0) {
+		f->claims_hash = true;
+		return read_probability(value, &f->badhash);
+	}
 	if (strcmp(key, "drop_nth") == 0)
 		return read_u32(value, UINT32_MAX, &f->drop_nth);
 	if (strcmp(key, "delay_us") == 0)

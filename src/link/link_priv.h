@@ -72,6 +72,7 @@ struct link_netisr {
 	unsigned n_loop;
 	struct time last_rx;		/* last frame from a poll-only device */
 	uint32_t tx_pending;		/* devices with frames in txq, by index */
+	uint16_t hashes_seen[DEV_MAX];	/* from each device; wraps (rss_check.h) */
 	/* last announcement against a claim on our address (RFC 5227 2.4) */
 	struct time defended_at;
 	bool has_defended;

@@ -6,7 +6,7 @@
  * both ends are named from this host's view. Packets without ports of their own follow what they
  * belong to: an ICMP error the flow that it quotes, fragments and everything else the hash of the
  * two addresses. A device that hashes by the stack's own key and table (DEV_CAP_RSS) saves the
- * computation for unfragmented TCP and UDP.
+ * computation for unfragmented TCP and UDP, as long as rss_check.c finds its hashes right.
  *
  * Announcing: the producer stores the tail, then exchanges `announced` with 1 and sends the message
  * if it was 0; the consumer exchanges it with 0 before it looks at the tail. Both are
@@ -202,6 +202,23 @@ has_ports(uint8_t proto)
 	return proto == IP_PROTO_TCP || proto == IP_PROTO_UDP;
 }
 
+bool
+steer_hash(const struct darter_stack *s, const uint8_t *ip, size_t len, uint32_t *ret_hash)
+{
+	struct ip4_view v;
+	struct tuple t;
+
+	if (ip4_parse_quote(ip, len, &v) != WIRE_OK || !has_ports(v.proto) ||
+	    ip4_is_fragment(&v) || v.payload_bytes < 4)
+		return false;
+	t.local = ipaddr_v4(v.dst);
+	t.foreign = ipaddr_v4(v.src);
+	t.fport = load_be16(v.payload);
+	t.lport = load_be16(v.payload + 2);
+	*ret_hash = toeplitz_tuple(&s->rss, &t);
+	return true;
+}
+
 /*
  * The flow that an ICMP error is about: we have sent the quoted packet, so its source is the local
  * end.
@@ -235,7 +252,7 @@ steer_owner(const struct darter_stack *s, const struct dev *d, const struct pkt 
 		return here;
 	if (has_ports(v.proto) && !ip4_is_fragment(&v) && v.payload_bytes >= 4) {
 		*ret_cause = STEER_CAUSE_FLOW;
-		if ((d->caps & DEV_CAP_RSS) && (p->flags & PKT_RX_RSS_HASH))
+		if (dev_hashes(d) && (p->flags & PKT_RX_RSS_HASH))
 			return s->reta[p->rss_hash & (s->reta_size - 1u)];
 		return owner_by_flow(s, v.dst, v.src, load_be16(v.payload + 2),
 		    load_be16(v.payload));

@@ -79,4 +79,10 @@ enum steer_cause {
 unsigned steer_owner(const struct darter_stack *s, const struct dev *d, const struct pkt *p,
     uint16_t ethertype, unsigned here, enum steer_cause *ret_cause);
 
+/*
+ * The hash that a device with the stack's key gives to this IPv4 packet: over the 4-tuple of
+ * unfragmented TCP and UDP; false for the rest, which devices hash as they like.
+ */
+bool steer_hash(const struct darter_stack *s, const uint8_t *ip, size_t len, uint32_t *ret_hash);
+
 #endif

@@ -87,8 +87,9 @@ carve(struct chunk_depot *d, enum chunk_class class)
 
 /* Up to `want` chunks as a list; fewer at the limit or without memory. */
 static struct chunk *
-depot_get(struct chunk_depot *d, enum chunk_class class, unsigned want, unsigned *ret_got)
+depot_get(struct chunk_cache *c, enum chunk_class class, unsigned want, unsigned *ret_got)
 {
+	struct chunk_depot *d = c->depot;
 	uint32_t size = class_bytes[class];
 	struct chunk *list = NULL;
 	unsigned got = 0;
@@ -98,7 +99,7 @@ depot_get(struct chunk_depot *d, enum chunk_class class, unsigned want, unsigned
 		uint64_t used = atomic_load_explicit(&d->used_bytes, memory_order_relaxed);
 		struct chunk *k;
 
-		if (used + size > d->limit_bytes)
+		if (used + size + c->spare_bytes > d->limit_bytes)
 			break;
 		if (d->free[class] == NULL && carve(d, class) < 0)
 			break;
@@ -161,10 +162,10 @@ chunk_alloc(struct chunk_cache *c, enum chunk_class class)
 	unsigned got;
 
 	if (c->max_free[class] == 0)	/* shared by threads: nothing is kept here */
-		return depot_get(c->depot, class, 1, &got);
+		return depot_get(c, class, 1, &got);
 	if (k == NULL) {
 		/* half a cache at a time, so that a put after a get does not go back at once */
-		k = depot_get(c->depot, class, c->max_free[class] / 2u + 1u, &got);
+		k = depot_get(c, class, c->max_free[class] / 2u + 1u, &got);
 		if (k == NULL)
 			return NULL;
 		c->free[class] = k;

@@ -8,6 +8,8 @@
 #define RUNTIME_CHUNK_H
 
 #include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "base/compiler.h"
@@ -43,7 +45,26 @@ struct chunk_cache {
 	struct chunk *free[CHUNK_CLASSES];
 	uint16_t n_free[CHUNK_CLASSES];
 	uint16_t max_free[CHUNK_CLASSES];	/* 0: everything goes straight to the depot */
+	uint64_t spare_bytes;		/* that this one leaves in the depot for the others */
 };
+
+/*
+ * The last part of a depot is for what is received: bytes that wait to be sent leave only when
+ * somebody can take them in, and that may be a ring of the same stack.
+ */
+static inline uint64_t
+chunk_depot_spare_bytes(const struct chunk_depot *d)
+{
+	return d->limit_bytes / 8;
+}
+
+/* Is only that part left? Any thread. */
+static inline bool
+chunk_depot_is_short(const struct chunk_depot *d)
+{
+	return atomic_load_explicit(&d->used_bytes, memory_order_relaxed) >
+	    d->limit_bytes - chunk_depot_spare_bytes(d);
+}
 
 int chunk_depot_init(struct chunk_depot *d, uint64_t limit_bytes);
 void chunk_depot_fini(struct chunk_depot *d);

@@ -34,6 +34,9 @@ config_init(struct config *c)
 	c->ring_memory_bytes = UINT64_C(256) << 20;
 	c->rcv_budget_bytes = UINT64_C(64) << 20;
 	c->fd_base = 1 << 20;
+	memcpy(c->rss_key, toeplitz_key_symmetric, TOEPLITZ_KEY_MIN_BYTES);
+	c->rss_key_bytes = TOEPLITZ_KEY_MIN_BYTES;
+	c->rss_entries = CONFIG_RSS_ENTRIES;
 	c->exit_linger_ms = 1000;
 	c->log_level = LOG_LVL_NOTICE;
 	c->hugepages = CONFIG_HUGEPAGES_AUTO;

@@ -4,7 +4,8 @@
  * "section.key=value". Plain data; made and checked before anything is touched.
  *
  *   [stack]  netisrs=2  threads=background|manual  memory=heap|dpdk  packets=8192  ring_memory=256m
- * seed=0 (0: OS entropy) rcv_budget=64m  fd_base=1048576  cpus=0-1 (keepers' affinity, empty: none)
+ * seed=0 (0: OS entropy) rcv_budget=64m  fd_base=1048576
+ * rss_key=symmetric|microsoft|HEX rss_entries=128  cpus=0-1 (keepers' affinity, empty: none)
  * exit_linger_ms=1000  log=notice [eal]    args="--no-pci …"  (extra arguments; darter chooses
  * sensible ones)  hugepages=auto|no|yes [port.NAME] device=net_tap0,iface=dtap0 | pair:CABLE |
  * respond:… | PCI address   addr=10.0.0.2/24,10.0.0.3/24 queues=0 (0: as many as netisrs, if the
@@ -19,12 +20,14 @@
 #include <stdint.h>
 
 #include "base/ipaddr.h"
+#include "base/toeplitz.h"
 
 #define CONFIG_MAX_PORTS 16
 #define CONFIG_MAX_ADDRS 16 /* a port */
 #define CONFIG_MAX_ROUTES 64
 #define CONFIG_MAX_SYSCTLS 128
 #define CONFIG_TEXT_MAX 256
+#define CONFIG_RSS_ENTRIES 128 /* default of rss_entries: what most devices have */
 
 struct config_addr {
 	struct ipaddr addr;
@@ -75,6 +78,10 @@ struct config {
 	uint64_t rcv_budget_bytes;
 	uint64_t seed;
 	int fd_base;
+	/* law 1: who owns a flow. Set-up only, the devices are told */
+	uint8_t rss_key[TOEPLITZ_KEY_MAX_BYTES];
+	unsigned rss_key_bytes;		/* 40 to 52 */
+	unsigned rss_entries;		/* of the table, a power of two from 64 to 512 */
 	char cpus[CONFIG_TEXT_MAX];
 	unsigned exit_linger_ms;
 	int log_level;

@@ -147,6 +147,64 @@ set_fd_base(struct config_reading *r, UNUSED struct config_port *p, const char *
 	return 0;
 }
 
+static int
+hex_digit(char c)
+{
+	if (c >= '0' && c <= '9')
+		return c - '0';
+	c = (char)(c | 0x20);
+	return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+/* Pairs of hex digits, with or without colons between them. Returns bytes or -EINVAL. */
+static int
+read_hex(const char *text, uint8_t *ret, size_t size)
+{
+	size_t n = 0;
+
+	while (*text != '\0') {
+		int high = hex_digit(text[0]), low = high < 0 ? -1 : hex_digit(text[1]);
+
+		if (low < 0 || n == size)
+			return -EINVAL;
+		ret[n++] = (uint8_t)(high << 4 | low);
+		text += 2;
+		if (*text == ':' && text[1] != '\0')
+			text++;
+	}
+	return (int)n;
+}
+
+static int
+set_rss_key(struct config_reading *r, UNUSED struct config_port *p, const char *value)
+{
+	uint8_t key[TOEPLITZ_KEY_MAX_BYTES];
+	int n = TOEPLITZ_KEY_MIN_BYTES;
+
+	if (strcmp(value, "symmetric") == 0)
+		memcpy(key, toeplitz_key_symmetric, (size_t)n);
+	else if (strcmp(value, "microsoft") == 0)
+		memcpy(key, toeplitz_key_microsoft, (size_t)n);
+	else
+		n = read_hex(value, key, sizeof(key));
+	if (n < TOEPLITZ_KEY_MIN_BYTES)
+		return -EINVAL;
+	memcpy(r->c->rss_key, key, (size_t)n);
+	r->c->rss_key_bytes = (unsigned)n;
+	return 0;
+}
+
+static int
+set_rss_entries(struct config_reading *r, UNUSED struct config_port *p, const char *value)
+{
+	unsigned v;
+
+	if (set_unsigned(&v, value, 64, 512) != 0 || (v & (v - 1)) != 0)
+		return -EINVAL;
+	r->c->rss_entries = v;
+	return 0;
+}
+
 /* "0-3,6": every item a number or a range, at most CPU 1023. */
 static bool
 is_cpu_list(const char *text)
@@ -209,6 +267,8 @@ const struct config_key config_stack_keys[] = { { "netisrs", set_netisrs, "a num
 	{ "rcv_budget", set_rcv_budget, "a size from 64k to 4096g, e.g. 64m" },
 	{ "seed", set_seed, "an unsigned number, 0 for the system's entropy" },
 	{ "fd_base", set_fd_base, "a number from 1024 to 1g" },
+	{ "rss_key", set_rss_key, "symmetric, microsoft, or 40 to 52 bytes as hex digits" },
+	{ "rss_entries", set_rss_entries, "64, 128, 256 or 512" },
 	{ "cpus", set_cpus, "a list of CPUs such as 0-3,6 or nothing" },
 	{ "exit_linger_ms", set_exit_linger, "milliseconds from 0 to 3600000" },
 	{ "log", set_log, "err, warn, notice, info or debug" }, { NULL, NULL, NULL } };

@@ -322,7 +322,7 @@ netisr_attach(struct netisr *n)
 		sched_yield();
 	}
 	while (!netisr_take(n))
-		cpu_relax();
+		sched_yield();	/* a borrower, who may have lost his CPU to this thread */
 	return 0;
 }
 

@@ -181,7 +181,7 @@ int
 knob_set(struct darter_stack *s, const char *name, const char *text, char *err, size_t err_size)
 {
 	const struct knob *k = knob_find(s, name);
-	int64_t v;
+	int64_t v, old;
 	int rc;
 
 	if (k == NULL) {
@@ -193,8 +193,13 @@ knob_set(struct darter_stack *s, const char *name, const char *text, char *err, 
 		explain(k, text, err, err_size);
 		return rc;
 	}
-	atomic_store_explicit(k->value, v, memory_order_relaxed);
-	return 0;
+	old = atomic_exchange_explicit(k->value, v, memory_order_relaxed);
+	rc = k->changed != NULL ? k->changed(s) : 0;
+	if (rc < 0) {
+		atomic_store_explicit(k->value, old, memory_order_relaxed);
+		snprintf(err, err_size, "%s: %s", k->name, strerror(-rc));
+	}
+	return rc;
 }
 
 static bool

@@ -28,6 +28,8 @@ struct knob {
 	int64_t max;
 	const char *const *names; /* KNOB_ENUM */
 	_Atomic int64_t *value;
+	/* after a new value was stored; may refuse it with a negative errno. NULL: none */
+	int (*changed)(struct darter_stack *s);
 	struct knob *next; /* the list's */
 };
 
@@ -50,7 +52,8 @@ const struct knob *knob_find(const struct darter_stack *s, const char *name);
 
 /*
  * Sets from text (number with optional k/m/g suffix, yes/no/on/off/true/false, enum name). 0;
- * -ENOENT, -EINVAL, -ERANGE with one line in err that says what is expected.
+ * -ENOENT, -EINVAL, -ERANGE with one line in err that says what is expected, or what the knob's
+ * owner said. Without the control mutex.
  */
 int knob_set(
     struct darter_stack *s, const char *name, const char *text, char *err, size_t err_size);

@@ -26,6 +26,7 @@ enum msg_kind {
 	MSG_STEER,		/* packets wait in the steering ring of the pushing netisr (link) */
 	MSG_CALL,		/* struct msg_call: run by the holder, the caller waits (runtime) */
 	MSG_LISTENER,		/* a listener went away (transport) */
+	MSG_RATE,		/* does nothing but tell its sender (runtime/msgrate.c) */
 	MSG_KINDS
 };
 

@@ -8,6 +8,8 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <sched.h>
+#include <stdlib.h>
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>
@@ -22,16 +24,41 @@
 #define REAP_EVERY_ROUNDS	1024
 #define NICE_REFRESH_BORROWS	4096
 #define LONG_HOLD_US		1000
+#define CALL_AGAIN_US		10000
+#define LONG_HOLD_RESTS		8	/* so many times as long its borrower keeps away */
 
 void (*netisr_role_enter)(struct netisr *n);
 void (*netisr_role_leave)(struct netisr *n);
 
 static __thread struct netisr *held;
 
+/* When this thread may borrow from `stack` again. */
+static __thread struct {
+	struct darter_stack *stack;
+	struct time until;
+} rest;
+
 struct netisr *
 netisr_current(void)
 {
 	return held;
+}
+
+int
+netisr_cpu(const struct netisr *n)
+{
+	const struct darter_stack *s = n->stack;
+
+	if (s->n_keeper_cpus != 0 && !atomic_load_explicit(&n->is_attached, memory_order_relaxed))
+		return s->keeper_cpu[n->id % s->n_keeper_cpus];
+	return atomic_load_explicit(&n->last_cpu, memory_order_relaxed);
+}
+
+bool
+netisr_may_wait(const struct darter_stack *s)
+{
+	return !s->is_manual &&
+	    (held == NULL || atomic_load_explicit(&held->is_attached, memory_order_relaxed));
 }
 
 static void
@@ -45,6 +72,9 @@ become_holder(struct netisr *n)
 /*
  * How long a borrower has kept the others waiting; a keeper may hold as long as there is work. The
  * clock is read again: it is the thread that lost its CPU in the middle of a round that shows here.
+ * It would lose it again, and who calls in a loop leaves the keeper next to no moment to take over:
+ * so it leaves the work to the keeper for a while, and holds up a netisr for a ninth of the time at
+ * most.
  */
 static void
 note_hold(struct netisr *n)
@@ -59,6 +89,8 @@ note_hold(struct netisr *n)
 	if (!n->is_long_hold)
 		NETISR_COUNT(n, CTR_holds_over_1ms);
 	n->is_long_hold = true;
+	rest.stack = n->stack;
+	rest.until = time_add_us(n->held_since, us * (LONG_HOLD_RESTS + 1));
 	longest = atomic_load_explicit(&n->longest_hold_us, memory_order_relaxed);
 	if (us > longest)
 		atomic_store_explicit(&n->longest_hold_us, us, memory_order_relaxed);
@@ -146,7 +178,7 @@ static unsigned
 handle_messages(struct netisr *n)
 {
 	struct darter_stack *s = n->stack;
-	unsigned done = 0;
+	unsigned done = 0, of_sockets = 0;
 
 	if (n->backlog == NULL)
 		n->backlog = msgport_take_all(&n->port);
@@ -155,11 +187,14 @@ handle_messages(struct netisr *n)
 
 		n->backlog = m->next;	/* unlinked: it may be pushed again from here on */
 		assert(m->kind < MSG_KINDS && s->on_message[m->kind] != NULL);
+		of_sockets += m->kind == MSG_SOCKET;
 		s->on_message[m->kind](n, m);
 		done++;
 	}
-	if (done != 0)
+	if (done != 0) {
 		netisr_count(n, CTR_msgs, done);
+		netisr_count(n, CTR_msgs_socket, of_sockets);
+	}
 	return done;
 }
 
@@ -169,15 +204,17 @@ netisr_round(struct netisr *n)
 	const struct layer *const *l;
 	struct darter_stack *s = n->stack;
 	uint64_t rounds;
-	unsigned work = 0;
+	unsigned work = 0, fired;
 
 	n->now = stack_now(s);
+	atomic_store_explicit(&n->last_cpu, sched_getcpu(), memory_order_relaxed);
 	for (l = s->layers; *l != NULL; l++) {
 		if ((*l)->poll != NULL)
 			work += (*l)->poll(n);
 	}
 	work += handle_messages(n);
-	work += wheel_advance(&n->wheel, n, n->now, NETISR_TIMER_BUDGET);
+	fired = wheel_advance(&n->wheel, n, n->now, NETISR_TIMER_BUDGET);
+	work += fired;
 	for (l = s->layers; *l != NULL; l++) {
 		if ((*l)->rollup != NULL)
 			(*l)->rollup(n);
@@ -185,6 +222,10 @@ netisr_round(struct netisr *n)
 	for (l = s->layers; *l != NULL; l++) {
 		if ((*l)->flush != NULL)
 			(*l)->flush(n);
+	}
+	if (work != 0) {
+		NETISR_COUNT(n, CTR_rounds_busy);
+		netisr_count(n, CTR_timers_fired, fired);
 	}
 	/*
 	 * an RMW: what the next round loads must not overtake it, or publish.c would free it under
@@ -229,6 +270,17 @@ has_keepers_priority(struct netisr *n)
 	return nice_value <= n->keeper_nice;
 }
 
+static bool
+is_resting(struct darter_stack *s)
+{
+	if (likely(rest.stack != s))
+		return false;
+	if (!time_reached(stack_now(s), rest.until))
+		return true;
+	rest.stack = NULL;
+	return false;
+}
+
 bool
 netisr_can_borrow(struct netisr *n)
 {
@@ -236,7 +288,8 @@ netisr_can_borrow(struct netisr *n)
 
 	return held == NULL && !s->is_manual &&
 	    atomic_load_explicit(&s->borrow, memory_order_relaxed) > 0 &&
-	    !atomic_load_explicit(&n->is_attached, memory_order_relaxed) && has_keepers_priority(n);
+	    !atomic_load_explicit(&n->is_attached, memory_order_relaxed) &&
+	    has_keepers_priority(n) && !is_resting(s);
 }
 
 /*
@@ -283,6 +336,7 @@ netisr_doorbell(struct netisr *n)
 	if (n->doorbell_fd < 0 ||
 	    !atomic_exchange_explicit(&n->keeper_asleep, false, memory_order_acq_rel))
 		return;
+	netisr_count_any(n, CTR_doorbells);
 	/* a full eventfd is a rung one */
 	ignored = write(n->doorbell_fd, &one, sizeof(one));
 	(void)ignored;
@@ -320,6 +374,8 @@ struct msg_call {
 	void *arg;
 	struct waitword done;
 	_Atomic bool is_over;		/* the holder's last access to this object */
+	bool can_expire;		/* whoever takes it first: the holder or the deadline */
+	_Atomic bool is_taken;
 };
 
 void
@@ -327,9 +383,31 @@ netisr_on_call(struct netisr *n, struct msg_node *m)
 {
 	struct msg_call *c = container_of(m, struct msg_call, node);
 
+	if (c->can_expire &&
+	    atomic_exchange_explicit(&c->is_taken, true, memory_order_acq_rel)) {
+		free(c);	/* its caller has gone */
+		return;
+	}
 	c->fn(n, c->arg);
 	waitword_post(&c->done);
 	atomic_store_explicit(&c->is_over, true, memory_order_release);
+}
+
+/* Without a message, if this thread holds n or nobody does. */
+static bool
+call_here(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg)
+{
+	if (held == n) {
+		fn(n, arg);
+		return true;
+	}
+	if (held != NULL || !netisr_take(n))
+		return false;
+	NETISR_COUNT(n, CTR_msgs);	/* one that need not be sent */
+	fn(n, arg);
+	netisr_round(n);
+	netisr_give(n);
+	return true;
 }
 
 static void
@@ -337,16 +415,8 @@ call_uncancelled(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void
 {
 	struct msg_call c = { .node.kind = MSG_CALL, .fn = fn, .arg = arg };
 
-	if (held == n) {
-		fn(n, arg);
+	if (call_here(n, fn, arg))
 		return;
-	}
-	if (held == NULL && netisr_take(n)) {
-		fn(n, arg);
-		netisr_round(n);
-		netisr_give(n);
-		return;
-	}
 	netisr_send(n, &c.node);
 	/*
 	 * c lives on this stack: only its completion ends the wait, and not before the holder has
@@ -367,4 +437,49 @@ netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
 	call_uncancelled(n, fn, arg);
 	pthread_setcancelstate(old, NULL);
+}
+
+/* The message outlives this function if need be. -ENOMEM; -ETIMEDOUT: fn will never run. */
+static int
+call_expirable(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg,
+    struct time deadline)
+{
+	struct msg_call *c = calloc(1, sizeof(*c));
+
+	if (c == NULL)
+		return -ENOMEM;
+	c->node.kind = MSG_CALL;
+	c->fn = fn;
+	c->arg = arg;
+	c->can_expire = true;
+	netisr_send(n, &c->node);
+	while (waitword_seq(&c->done) == 0) {
+		/* the holder frees a message that has expired, should there ever be one */
+		if (wait_until(n->stack, n, &c->done, 0, deadline, -1) == -ETIMEDOUT &&
+		    !atomic_exchange_explicit(&c->is_taken, true, memory_order_acq_rel))
+			return -ETIMEDOUT;
+	}
+	while (!atomic_load_explicit(&c->is_over, memory_order_acquire))
+		cpu_relax();
+	free(c);
+	return 0;
+}
+
+int
+netisr_call_by(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg,
+    struct time deadline)
+{
+	int err, old;
+
+	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+	for (;;) {
+		err = call_here(n, fn, arg) ? 0 : call_expirable(n, fn, arg, deadline);
+		if (err != -ETIMEDOUT ||
+		    atomic_load_explicit(&n->is_attached, memory_order_acquire))
+			break;
+		/* a background thread comes in the end */
+		deadline = time_add_us(stack_now(n->stack), CALL_AGAIN_US);
+	}
+	pthread_setcancelstate(old, NULL);
+	return err;
 }

@@ -55,6 +55,7 @@ struct netisr {
 	unsigned id;
 	struct time now;		/* read once a round */
 	_Atomic uint64_t rounds;	/* rounds ended, for grace periods (publish.c) */
+	_Atomic int last_cpu;		/* on which the last round ran, -1: none yet */
 	struct msg_node *backlog;	/* messages taken but not handled in this round */
 	struct wheel wheel;
 	struct chunk_cache chunks;
@@ -75,7 +76,10 @@ struct netisr {
 	struct tcp_netisr *tcp;
 	struct sock_netisr *sock;
 
-	/* written by the holder, read by anybody (relaxed) */
+	/*
+	 * Read by anybody (relaxed); written by the holder, but for the few that netisr_count_any
+	 * counts, which the holder leaves alone.
+	 */
 	_Atomic uint64_t counters[CTR_MAX] CACHE_ALIGNED;
 
 	/* the sleeping keeper: a background thread or the attached one */
@@ -105,6 +109,16 @@ netisr_count(struct netisr *n, enum counter c, uint64_t v)
 #define NETISR_COUNT(n, c) netisr_count((n), (c), 1)
 
 /*
+ * Counters of rare events that threads without the hold see: doorbells, calls that sleep, memory
+ * taken, connections stolen. Any thread, signal handlers too.
+ */
+static inline void
+netisr_count_any(struct netisr *n, enum counter c)
+{
+	atomic_fetch_add_explicit(&n->counters[c], 1, memory_order_relaxed);
+}
+
+/*
  * Set by eal_dpdk.c: puts DPDK's identity (lcore id) of the role on the calling thread, and takes
  * it off again.
  */
@@ -113,6 +127,20 @@ extern void (*netisr_role_leave)(struct netisr *n);
 
 /* The netisr that this thread holds, or NULL. */
 struct netisr *netisr_current(void);
+
+/*
+ * The CPU where n's connections are worked on: the one its background thread is pinned to
+ * (stack.cpus), unless an application thread is attached; else the one where its last round ran,
+ * -1 before the first. Any thread.
+ */
+int netisr_cpu(const struct netisr *n);
+
+/*
+ * May the calling thread wait until another netisr has acted? Not while it runs a netisr as a
+ * borrower or for a test (a netisr never waits for another); an attached thread may, since it runs
+ * its own meanwhile.
+ */
+bool netisr_may_wait(const struct darter_stack *s);
 
 /* Holds n if it is free. A thread holds at most one; asserts that it holds none. */
 bool netisr_take(struct netisr *n);
@@ -153,6 +181,13 @@ struct time netisr_next_deadline(struct netisr *n);
  * unless it holds n itself.
  */
 void netisr_call(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg);
+
+/*
+ * The same where another thread may be attached to n and never wait again: 0 when fn has run;
+ * -ETIMEDOUT (after the deadline, and only if such a thread is there) or -ENOMEM: it never will.
+ */
+int netisr_call_by(struct netisr *n, void (*fn)(struct netisr *n, void *arg), void *arg,
+    struct time deadline);
 
 /*
  * Attach makes the calling thread the keeper of n until detach. 0, -EBUSY (has an attached thread),

@@ -90,6 +90,8 @@ struct sock_opts {
 	_Atomic uint16_t keepintvl_s;
 	_Atomic uint16_t keepcnt;
 	_Atomic uint16_t maxseg;	/* TCP_MAXSEG, 0: from the route */
+	_Atomic uint32_t port_range;	/* IP_LOCAL_PORT_RANGE: first | last << 16, 0: none */
+	_Atomic uint16_t incoming_cpu;	/* SO_INCOMING_CPU plus 1, 0: not set */
 	_Atomic uint8_t nodelay;
 	_Atomic uint8_t cork;
 	_Atomic uint8_t quickack;
@@ -104,6 +106,26 @@ struct sock_opts {
 	_Atomic uint8_t syncnt;		/* TCP_SYNCNT, 0: default */
 	_Atomic uint8_t dontroute;
 	_Atomic uint8_t oobinline;
+	_Atomic uint8_t bind_no_port;	/* IP_BIND_ADDRESS_NO_PORT */
+};
+
+/*
+ * Knobs kern.ipc.*, registered by socket/: where a connection begins, and which operations of the
+ * application do not wait for the owner. Those are all on by default; off is for comparison with a
+ * stack whose calls wait for an answer.
+ */
+enum initport {
+	INITPORT_NEAR,
+	INITPORT_RANDOM,
+	INITPORT_ZERO,		/* attach and the first half of every connect are netisr 0's */
+};
+
+struct op_knobs {
+	_Atomic int64_t initport;	/* kern.ipc.rand_initport, enum initport */
+	_Atomic int64_t connect_async;
+	_Atomic int64_t send_async;
+	_Atomic int64_t close_fast;
+	_Atomic int64_t rcvd_coalesce;	/* read by stream.c, which posts less often when it is on */
 };
 
 struct acceptq;		/* transport/acceptq.h */
@@ -114,7 +136,10 @@ struct sockhalf {
 	/* read-mostly */
 	struct darter_stack *stack CACHE_ALIGNED;
 	const struct ulp_ops *ulp;		/* transport/ulp.h */
-	/* written once, before the first message; NULL before */
+	/*
+	 * written before the first message, NULL before; changes while a connect is sent on to the
+	 * netisr of its port, and never once there is a pcb
+	 */
 	struct netisr *_Atomic owner;
 	void *_Atomic pcb;			/* the protocol's; touched by the owner only */
 	struct acceptq *_Atomic acceptq;	/* listeners */
@@ -144,6 +169,10 @@ struct sockhalf {
 	struct endpoint local;			/* SH_BOUND or SH_NAMED */
 	struct endpoint peer;			/* SH_CONNECTING, SH_CONNECTED */
 	struct bind_entry *bind;		/* explicit bind, NULL: none; control mutex */
+	/* a connect under way between netisrs; goes with SOCK_OP_CONNECT */
+	uint64_t connect_tried;			/* netisrs without a port for it, a bit each */
+	uint16_t connect_port;			/* drawn by the netisr that sent it on, 0: not */
+	uint8_t connect_hops;
 	struct sock_opts opts;
 };
 
@@ -173,19 +202,35 @@ struct sockhalf_ops {
  */
 void sockhalf_post(struct sockhalf *sh, uint32_t ops);
 
+/*
+ * … and returns when the owner has handled them: one message with an answer. Not for holders at
+ * work; the owner may have freed sh by then. Does not wait (and is sockhalf_post) where the caller
+ * may not, or where an application thread has attached itself to the owner: that one may never
+ * wait again.
+ */
+void sockhalf_post_wait(struct sockhalf *sh, uint32_t ops);
+
+/* A call of the application posts one op: SOCK_OP_CONNECT, _SEND, _CLOSE wait as the knobs say. */
+void sockhalf_post_app(struct sockhalf *sh, uint32_t op);
+
 static inline uint32_t
 sockhalf_state(const struct sockhalf *sh)
 {
 	return atomic_load_explicit(&sh->state, memory_order_acquire);
 }
 
+/*
+ * In one step: a connect that waits must not see a moment between CONNECTING and CONNECTED that is
+ * neither.
+ */
 static inline void
 sockhalf_set(struct sockhalf *sh, uint32_t set, uint32_t clear)
 {
-	if (clear)
-		atomic_fetch_and_explicit(&sh->state, ~clear, memory_order_acq_rel);
-	if (set)
-		atomic_fetch_or_explicit(&sh->state, set, memory_order_acq_rel);
+	uint32_t old = atomic_load_explicit(&sh->state, memory_order_relaxed);
+
+	while (!atomic_compare_exchange_weak_explicit(&sh->state, &old, (old & ~clear) | set,
+	    memory_order_acq_rel, memory_order_relaxed))
+		;
 }
 
 /* Holder: records an error (the first one wins until it is reported). */

@@ -14,9 +14,8 @@
 #include <unistd.h>
 
 #include "runtime/eal.h"
+#include "runtime/msgrate.h"
 #include "runtime/netisr_priv.h"
-
-#define RETA_SIZE	128	/* what most devices have; a power of two */
 
 static const char *const borrow_names[] = { "never", "idle", "poll", NULL };
 
@@ -108,8 +107,8 @@ init_owners(struct darter_stack *s)
 {
 	unsigned i;
 
-	toeplitz_init(&s->rss, toeplitz_key_symmetric, 40);
-	s->reta_size = RETA_SIZE;
+	toeplitz_init(&s->rss, s->config.rss_key, s->config.rss_key_bytes);
+	s->reta_size = (uint16_t)s->config.rss_entries;
 	for (i = 0; i < s->reta_size; i++)
 		s->reta[i] = (uint8_t)(i % s->n_netisrs);
 }
@@ -128,6 +127,7 @@ new_netisr(struct darter_stack *s, unsigned id)
 	n->stack = s;
 	n->id = id;
 	n->now = stack_now(s);
+	atomic_init(&n->last_cpu, -1);
 	msgport_init(&n->port);
 	wheel_init(&n->wheel, n->now);
 	chunk_cache_init(&n->chunks, &s->depot, true);
@@ -159,6 +159,7 @@ init_base(struct darter_stack *s, struct clock *clock, char *err, size_t err_siz
 	init_owners(s);
 	r = chunk_depot_init(&s->depot, s->config.ring_memory_bytes);
 	chunk_cache_init(&s->shared_chunks, &s->depot, false);
+	s->shared_chunks.spare_bytes = chunk_depot_spare_bytes(&s->depot);
 	for (i = 0; i < s->n_netisrs && r == 0; i++)
 		r = new_netisr(s, i);
 	if (r == 0)
@@ -242,6 +243,7 @@ init_layers(struct darter_stack *s, const struct layer *const *layers, char *err
 	const struct layer *const *l;
 
 	s->on_message[MSG_CALL] = netisr_on_call;
+	s->on_message[MSG_RATE] = msgrate_on_message;
 	for (l = layers; *l != NULL; l++) {
 		int r = init_layer(s, *l, err, err_size);
 

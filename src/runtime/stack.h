@@ -92,6 +92,7 @@ struct darter_stack {
 	_Atomic int64_t spin_us;
 	/* net.isr.poll_idle_us: keepers poll this long before they sleep; -1 for ever */
 	_Atomic int64_t poll_idle_us;
+	struct op_knobs op_knobs;	/* kern.ipc.*: socket's */
 	_Atomic bool closing;
 	/* no threads: the owner takes netisrs and runs rounds itself */
 	bool is_manual;

@@ -21,6 +21,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/eventfd.h>
@@ -309,7 +310,7 @@ nap_attached(struct netisr *n, struct waitword *w, uint32_t seen, struct time de
 	if (g.np != NULL)
 		napper_take_off(w, g.np);
 	while (!netisr_take(n))
-		cpu_relax();	/* a borrower, for 50 us at most */
+		sched_yield();	/* a borrower, who may have lost his CPU to this thread */
 	return err;
 }
 
@@ -426,6 +427,7 @@ wait_detached(struct darter_stack *s, struct netisr *owner, struct waitword *w, 
 			return signal_noted ? -EINTR : 0;
 		if (time_reached(stack_now(s), deadline))
 			return -ETIMEDOUT;
+		netisr_count_any(owner != NULL ? owner : s->netisr[0], CTR_call_sleeps);
 		if (extra_fd >= 0)
 			err = poll_sleep(s, w, seen, deadline, extra_fd, &is_ready);
 		else

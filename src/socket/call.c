@@ -9,7 +9,8 @@
  *
  * Cancellation: a call runs with it disabled, whatever it writes to or reads from on the way; only
  * the sleep of a call_wait that can undo what the call holds puts back what the application has
- * set.
+ * set. A thread that always finds something to do never sleeps, so calls that might are also
+ * cancellation points at their very beginning, as system calls are.
  *
  * Signals: a handler that notes itself raises the thread's count and posts the word that the thread
  * is about to sleep on. The waiting call compares the count with the one it began with, so a
@@ -94,6 +95,13 @@ call_enter(void)
 	me.state = CALL_WORKS;
 	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, cancel_slot());
 	return 0;
+}
+
+int
+call_enter_cancel(void)
+{
+	pthread_testcancel();
+	return call_enter();
 }
 
 void

@@ -19,8 +19,11 @@ struct netisr;
  * Begins a call of the API: 0, -ENOTSUP in a forked child, or -EDEADLK from a signal handler that
  * interrupted the library at work on this thread (it may call while the thread only sleeps).
  * call_leave ends it. Between them the thread can't be cancelled, but for call_wait.
+ * call_enter_cancel begins a call that is a cancellation point even if it never sleeps: a request
+ * that is pending acts before anything is done.
  */
 int call_enter(void);
+int call_enter_cancel(void);
 void call_leave(void);
 
 /* Number of signal handlers that have noted themselves on this thread; see call_wait. */

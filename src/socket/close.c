@@ -19,6 +19,9 @@
 
 #define LINGER_LOOK_US	5000
 #define DRAIN_LOOK_US	2000
+/* what an attached thread gets to answer at the end; it may be at work elsewhere for good */
+#define ATTACHED_LOOK_US	20000
+#define ATTACHED_ABORT_US	1000000
 
 /* ---- sockets ---- */
 
@@ -169,19 +172,18 @@ look_at(struct netisr *n, void *arg)
 	tcp_visit(n, count_undelivered, arg);
 }
 
+/* The connections of a netisr that does not answer are only counted. */
 static unsigned
 undelivered_on(struct netisr *n)
 {
+	struct time until = time_add_us(stack_now(n->stack), ATTACHED_LOOK_US);
 	uint32_t pcbs, half_open, timewait;
 	unsigned undelivered = 0;
 
-	/* its attached thread may never wait again: not called, only looked at */
-	if (netisr_current() != n && atomic_load_explicit(&n->is_attached, memory_order_acquire)) {
-		tcp_counts(n, &pcbs, &half_open, &timewait);
-		return pcbs;
-	}
-	netisr_call(n, look_at, &undelivered);
-	return undelivered;
+	if (netisr_call_by(n, look_at, &undelivered, until) == 0)
+		return undelivered;
+	tcp_counts(n, &pcbs, &half_open, &timewait);
+	return pcbs;
 }
 
 bool
@@ -217,14 +219,9 @@ abort_on(struct netisr *n, void *arg UNUSED)
 void
 sock_abort_all(struct darter_stack *s)
 {
+	struct time until = time_add_us(stack_now(s), ATTACHED_ABORT_US);
 	unsigned i;
 
-	for (i = 0; i < s->n_netisrs; i++) {
-		struct netisr *n = s->netisr[i];
-
-		/* its attached thread may never wait again */
-		if (netisr_current() == n ||
-		    !atomic_load_explicit(&n->is_attached, memory_order_acquire))
-			netisr_call(n, abort_on, NULL);
-	}
+	for (i = 0; i < s->n_netisrs; i++)
+		netisr_call_by(s->netisr[i], abort_on, NULL, until);
 }

@@ -11,7 +11,6 @@
  */
 #include <errno.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <string.h>
 
 #include "runtime/knob.h"
@@ -41,6 +40,7 @@ sock_bind(struct sock *so, const struct sockaddr *addr, socklen_t len)
 {
 	struct endpoint local;
 	struct sockaddr_in in;
+	uint32_t st;
 	int err;
 
 	if (addr != NULL && len >= sizeof(in)) {
@@ -54,7 +54,9 @@ sock_bind(struct sock *so, const struct sockaddr *addr, socklen_t len)
 	err = sock_addr_in(addr, len, &local);
 	if (err < 0)
 		return err;
-	if (sockhalf_state(&so->half) & (SH_BOUND | SH_CONNECTED | SH_CONNECTING))
+	st = sockhalf_state(&so->half);
+	/* who is bound to an address alone may bind again (Linux) */
+	if ((st & (SH_CONNECTED | SH_CONNECTING)) || ((st & SH_BOUND) && so->half.local.port != 0))
 		return -EINVAL;
 	return so->half.ulp->bind(&so->half, &local);
 }
@@ -134,6 +136,7 @@ begin(struct sock *so, const struct endpoint *peer)
 static int
 connect_stream(struct sock *so, const struct endpoint *peer, uint32_t *ret_held)
 {
+	uint32_t st;
 	int err;
 
 	switch (atomic_load_explicit(&so->conn, memory_order_relaxed)) {
@@ -148,8 +151,11 @@ connect_stream(struct sock *so, const struct endpoint *peer, uint32_t *ret_held)
 			return err;
 		/*
 		 * Linux tells the outcome of a non-blocking attempt later, even when it is known by
-		 * now
+		 * now; but what ended without a SYN (no port was left) now.
 		 */
+		st = sockhalf_state(&so->half);
+		if (!(st & (SH_CONNECTING | SH_CONNECTED | SH_NAMED)))
+			return tell_outcome(so, st);
 		if (atomic_load_explicit(&so->is_nonblock, memory_order_relaxed))
 			return err;
 	}
@@ -186,23 +192,12 @@ sock_connect(struct sock *so, const struct sockaddr *addr, socklen_t len, uint32
 
 /* ---- accept ---- */
 
-static unsigned
-near_lane(const struct darter_stack *s)
-{
-	struct netisr *n = netisr_current();
-	int cpu;
-
-	if (n != NULL && n->stack == s)
-		return n->id;
-	cpu = sched_getcpu();
-	return cpu < 0 ? 0 : (unsigned)cpu % s->n_netisrs;
-}
-
 /* RX_BUSY: a child under a new descriptor. -EAGAIN: none waits. */
 static int
 take_child(struct sock *so, int flags, struct endpoint *ret_peer)
 {
 	struct acceptq *q = atomic_load_explicit(&so->half.acceptq, memory_order_acquire);
+	struct netisr *near = sock_near(so->half.stack);
 	struct sockhalf *child;
 	int fd;
 
@@ -212,11 +207,13 @@ take_child(struct sock *so, int flags, struct endpoint *ret_peer)
 	fd = fdtab_reserve(0);
 	if (fd < 0)
 		return fd;
-	child = acceptq_get(q, near_lane(so->half.stack));
+	child = acceptq_get(q, near->id);
 	if (child == NULL) {
 		fdtab_unreserve(fd);
 		return -EAGAIN;
 	}
+	if (atomic_load_explicit(&child->owner, memory_order_relaxed) != near)
+		netisr_count_any(near, CTR_accept_steals);
 	*ret_peer = child->peer;
 	atomic_store_explicit(&sock_of(child)->is_nonblock, (flags & SOCK_NONBLOCK) != 0,
 	    memory_order_relaxed);
@@ -287,7 +284,7 @@ shutdown_stream(struct sock *so, int how)
 		 * (Linux)
 		 */
 		if (how != SHUT_WR) {
-			sockhalf_set(&so->half, SH_SHUT_RD, 0);
+			so->half.ulp->unlisten(&so->half);
 			waitword_post(&so->half.news);
 			evq_notify(so, SOCK_EV_IN | SOCK_EV_HUP);
 		}

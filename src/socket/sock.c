@@ -17,7 +17,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -28,30 +27,36 @@
 #include "transport/ulp.h"
 
 #define BIT_SPINS	64	/* looks at a BUSY bit before sleeping on it: its holder copies */
-#define BUSIER_BY	16u	/* more connections than another: a netisr is the busier one */
 
 /* An idle connection: pcb (384), socket, an epoll item, its descriptor, a place in a hash table. */
 STATIC_ASSERT(384 + sizeof(struct sock) + sizeof(struct evq_item) + sizeof(struct fd_entry) + 24 <=
     1024, "an idle connection takes a kilobyte at most");
 
-enum initport {
-	INITPORT_NEAR,
-	INITPORT_RANDOM,
-	INITPORT_ZERO
-};
-
 static const char *const initport_names[] = { "near", "random", "zero", NULL };
 
 /* ---- memory ---- */
 
+/* The pool's lock is held. */
 static struct sock *
-pool_get(struct sock_stack *ss)
+pool_alloc(struct darter_stack *s)
+{
+	struct slab *pool = &s->sock->pool;
+	uint32_t blocks = pool->block_count;
+	struct sock *so = slab_alloc(pool);
+
+	if (unlikely(pool->block_count != blocks))
+		netisr_count_any(s->netisr[0], CTR_conn_allocs);
+	return so;
+}
+
+static struct sock *
+pool_get(struct darter_stack *s)
 {
 	struct sock *so;
 
-	pthread_mutex_lock(&ss->lock);
-	so = slab_alloc(&ss->pool);
-	pthread_mutex_unlock(&ss->lock);
+	pthread_mutex_lock(&s->sock->lock);
+	so = pool_alloc(s);
+	pthread_mutex_unlock(&s->sock->lock);
 	return so;
 }
 
@@ -72,7 +77,7 @@ cache_get(struct netisr *n)
 
 	if (sn->free == NULL) {
 		pthread_mutex_lock(&ss->lock);
-		while (sn->n_free < SOCK_CACHE_STEP && (so = slab_alloc(&ss->pool)) != NULL) {
+		while (sn->n_free < SOCK_CACHE_STEP && (so = pool_alloc(n->stack)) != NULL) {
 			so->next_free = sn->free;
 			sn->free = so;
 			sn->n_free++;
@@ -164,7 +169,7 @@ int
 sock_new(struct darter_stack *s, int family, int type, uint8_t proto, struct sock **ret_sock)
 {
 	struct sock_stack *ss = s->sock;
-	struct sock *so = pool_get(ss);
+	struct sock *so = pool_get(s);
 	int err;
 
 	if (so == NULL)
@@ -172,7 +177,7 @@ sock_new(struct darter_stack *s, int family, int type, uint8_t proto, struct soc
 	reset(so, s, family, type, proto);
 	sock_opts_init(so);
 	init_rings(&so->half);
-	err = so->half.ulp->attach(&so->half);
+	err = sock_attach(&so->half);
 	if (err < 0) {
 		pool_put(ss, so);
 		return err;
@@ -401,50 +406,6 @@ sock_publish(struct sock *so, bool is_cloexec)
 	return fd;
 }
 
-/* ---- where a connection begins ---- */
-
-static uint32_t
-random_below(uint32_t n)
-{
-	static __thread uint64_t x;
-
-	if (x == 0)
-		x = (uint64_t)(uintptr_t)&x * UINT64_C(0x9e3779b97f4a7c15) | 1;
-	x ^= x << 13;
-	x ^= x >> 7;
-	x ^= x << 17;
-	return (uint32_t)((x >> 32) * n >> 32);
-}
-
-static uint64_t
-load_of(const struct netisr *n)
-{
-	return atomic_load_explicit(&n->counters[CTR_tcp_pcbs], memory_order_relaxed);
-}
-
-struct netisr *
-sock_home(struct darter_stack *s)
-{
-	struct netisr *held = netisr_current(), *near, *other;
-	int cpu;
-
-	if (held != NULL && held->stack == s)
-		return held;
-	if (s->n_netisrs == 1)
-		return s->netisr[0];
-	switch (atomic_load_explicit(&s->sock->initport, memory_order_relaxed)) {
-	case INITPORT_ZERO:
-		return s->netisr[0];
-	case INITPORT_RANDOM:
-		return s->netisr[random_below(s->n_netisrs)];
-	default:
-		cpu = sched_getcpu();
-		near = s->netisr[cpu < 0 ? 0 : (unsigned)cpu % s->n_netisrs];
-		other = s->netisr[random_below(s->n_netisrs)];
-		return load_of(near) > load_of(other) + BUSIER_BY ? other : near;
-	}
-}
-
 /* ---- waiting ---- */
 
 struct sock_patience
@@ -496,11 +457,29 @@ sock_wait(struct sock *so, uint32_t seen, const struct sock_patience *p)
 static int
 register_knobs(struct darter_stack *s, struct sock_stack *ss)
 {
+	struct op_knobs *k = &s->op_knobs;
 	const struct knob knobs[] = {
 		{ .name = "kern.ipc.rand_initport", .type = KNOB_ENUM, .dflt = INITPORT_NEAR, .max =
 		    INITPORT_ZERO,
-		  .names = initport_names, .value = &ss->initport,
-		  .text = "netisr on which a connection of a thread without one begins" },
+		  .names = initport_names, .value = &k->initport,
+		  .text = "netisr on which a connection of a thread without one begins; zero: all "
+		      "on netisr 0, which socket(2) asks first" },
+		{ .name = "kern.ipc.soconnect_async", .type = KNOB_BOOL, .dflt = 1, .max = 1,
+		  .value = &k->connect_async,
+		  .text = "connect posts its message and goes on; off: waits until the owner has "
+		      "acted" },
+		{ .name = "kern.ipc.sosend_async", .type = KNOB_BOOL, .dflt = 1, .max = 1,
+		  .value = &k->send_async,
+		  .text = "send on a stream posts its message and goes on; off: waits until the "
+		      "owner has taken it" },
+		{ .name = "kern.ipc.soclose_fast", .type = KNOB_BOOL, .dflt = 1, .max = 1,
+		  .value = &k->close_fast,
+		  .text = "close of a connection is one message; off: waits for the owner's "
+		      "answer" },
+		{ .name = "kern.ipc.sorcvd_coalesce", .type = KNOB_BOOL, .dflt = 1, .max = 1,
+		  .value = &k->rcvd_coalesce,
+		  .text = "a reader tells of room when a whole step more can be promised; off: one "
+		      "message with an answer for each read" },
 		{ .name = "kern.ipc.maxsockbuf", .type = KNOB_INT, .dflt = 16 << 20, .min = 4096,
 		  .max = 1 << 30, .value = &ss->maxsockbuf,
 		  .text = "largest SO_SNDBUF and SO_RCVBUF, bytes" },

@@ -59,7 +59,6 @@ struct sock_stack {
 	pthread_mutex_t lock;			/* pool */
 	struct slab pool;
 	_Atomic uint32_t n_socks;		/* made and not yet freed */
-	_Atomic int64_t initport;		/* kern.ipc.rand_initport */
 	_Atomic int64_t maxsockbuf;
 	_Atomic int64_t somaxconn;
 	_Atomic int64_t tcp_sendspace;
@@ -114,6 +113,17 @@ void sock_unpin(struct sock *so, uint32_t bits);
 int sock_take(struct sock *so, uint32_t bits);
 void sock_give(struct sock *so, uint32_t bits);
 
+/* ---- home.c: where a connection begins ---- */
+
+/* Makes the protocol's part of a fresh socket. 0, or a negative errno. */
+int sock_attach(struct sockhalf *sh);
+
+/*
+ * The netisr nearest to this thread: the one it holds, else the one that stack.cpus pins to this
+ * thread's CPU, else CPU modulo netisrs.
+ */
+struct netisr *sock_near(const struct darter_stack *s);
+
 /* The netisr for a connection that this thread begins: kern.ipc.rand_initport. */
 struct netisr *sock_home(struct darter_stack *s);
 
@@ -123,7 +133,10 @@ sock_chunks(struct darter_stack *s)
 {
 	struct netisr *n = netisr_current();
 
-	return n != NULL && n->stack == s ? &n->chunks : &s->shared_chunks;
+	/* what the netisr may have for received bytes is not for those to be sent */
+	if (n == NULL || n->stack != s || chunk_depot_is_short(&s->depot))
+		return &s->shared_chunks;
+	return &n->chunks;
 }
 
 /*
@@ -254,7 +267,8 @@ void sock_abort_all(struct darter_stack *s);
 int sock_setopt(struct sock *so, int level, int name, const void *val, socklen_t len);
 int sock_getopt(struct sock *so, int level, int name, void *val, socklen_t *len);
 void sock_opts_init(struct sock *so);
-/* FIONREAD, FIONBIO, SIOCOUTQ. */
+/* ---- ioctl.c: FIONREAD, FIONBIO, SIOCOUTQ ---- */
+
 int sock_ioctl(struct sock *so, unsigned long request, void *arg);
 
 /* ---- addr.c ---- */

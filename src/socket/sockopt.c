@@ -3,7 +3,7 @@
  * Options: one table. A row is a level, a name, how the value looks, its range, and where it lives:
  * a field of struct sock_opts (which the protocols read) or a pair of functions. What TCP must
  * answer from its own state goes to ulp->setopt and getopt, as does every IPPROTO_TCP name that the
- * table does not have.
+ * table does not have. The functions of IPPROTO_IP are in ipopt.c.
  *
  * Buffers: as on Linux reading tells twice what was set, and the smallest values are those of
  * Linux. sock_opts holds what was set, in bytes of payload.
@@ -13,23 +13,21 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <sys/time.h>
 
 #include "runtime/knob.h"
 #include "socket/sock.h"
-#include "transport/dgramq.h"
+#include "socket/sockopt.h"
 #include "transport/ulp.h"
 
-#ifndef SIOCOUTQ
-#define SIOCOUTQ TIOCOUTQ
+#ifndef IP_LOCAL_PORT_RANGE
+#define IP_LOCAL_PORT_RANGE 51	/* Linux 6.3; older headers do not have it */
 #endif
 
 #define SNDBUF_MIN	2304	/* reads as 4608 */
 #define RCVBUF_MIN	1152	/* reads as 2304 */
 #define MAXSEG_MIN	88
 #define MAXSEG_MAX	32767
-#define TTL_DEFAULT	64
 #define CORK_OPTION	1	/* in opts.cork, beside stream.c's bit */
 
 enum opt_kind {
@@ -55,8 +53,8 @@ struct opt {
 
 /* ---- values ---- */
 
-static int
-read_int(const void *val, socklen_t len, int *ret)
+int
+sockopt_read_int(const void *val, socklen_t len, int *ret)
 {
 	if (val == NULL)
 		return -EFAULT;
@@ -66,9 +64,8 @@ read_int(const void *val, socklen_t len, int *ret)
 	return 0;
 }
 
-/* As much of `src` as fits; *len becomes what was written. */
-static int
-give(void *val, socklen_t *len, const void *src, size_t size)
+int
+sockopt_give(void *val, socklen_t *len, const void *src, size_t size)
 {
 	if (val == NULL)
 		return -EFAULT;
@@ -77,10 +74,10 @@ give(void *val, socklen_t *len, const void *src, size_t size)
 	return 0;
 }
 
-static int
-give_int(void *val, socklen_t *len, int v)
+int
+sockopt_give_int(void *val, socklen_t *len, int v)
 {
-	return give(val, len, &v, sizeof(v));
+	return sockopt_give(val, len, &v, sizeof(v));
 }
 
 /* ---- SOL_SOCKET ---- */
@@ -90,7 +87,7 @@ set_sndbuf(struct sock *so, const void *val, socklen_t len)
 {
 	int64_t max = knob_get(&so->half.stack->sock->maxsockbuf);
 	uint32_t bytes;
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err < 0)
 		return err;
@@ -106,7 +103,7 @@ set_sndbuf(struct sock *so, const void *val, socklen_t len)
 static int
 get_sndbuf(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len,
+	return sockopt_give_int(val, len,
 	    2 * (int)atomic_load_explicit(&so->half.opts.sndbuf_bytes, memory_order_relaxed));
 }
 
@@ -115,7 +112,7 @@ set_rcvbuf(struct sock *so, const void *val, socklen_t len)
 {
 	int64_t max = knob_get(&so->half.stack->sock->maxsockbuf);
 	uint32_t bytes;
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err < 0)
 		return err;
@@ -129,7 +126,7 @@ set_rcvbuf(struct sock *so, const void *val, socklen_t len)
 static int
 get_rcvbuf(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len,
+	return sockopt_give_int(val, len,
 	    2 * (int)atomic_load_explicit(&so->half.opts.rcvbuf_bytes, memory_order_relaxed));
 }
 
@@ -166,7 +163,7 @@ get_timeo(_Atomic uint64_t *timeo, void *val, socklen_t *len)
 		tv.tv_sec = (time_t)(us / US_PER_SEC);
 		tv.tv_usec = (suseconds_t)(us % US_PER_SEC);
 	}
-	return give(val, len, &tv, sizeof(tv));
+	return sockopt_give(val, len, &tv, sizeof(tv));
 }
 
 static int
@@ -214,13 +211,13 @@ get_linger(struct sock *so, void *val, socklen_t *len)
 	int32_t s = atomic_load_explicit(&so->half.opts.linger_s, memory_order_relaxed);
 	struct linger l = { .l_onoff = s >= 0, .l_linger = s >= 0 ? s : 0 };
 
-	return give(val, len, &l, sizeof(l));
+	return sockopt_give(val, len, &l, sizeof(l));
 }
 
 static int
 set_rcvlowat(struct sock *so, const void *val, socklen_t len)
 {
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err < 0)
 		return err;
@@ -232,7 +229,7 @@ set_rcvlowat(struct sock *so, const void *val, socklen_t len)
 static int
 set_priority(struct sock *so, const void *val, socklen_t len)
 {
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err == 0)
 		atomic_store_explicit(&so->priority, (uint32_t)v, memory_order_relaxed);
@@ -242,53 +239,79 @@ set_priority(struct sock *so, const void *val, socklen_t len)
 static int
 get_priority(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len,
+	return sockopt_give_int(val, len,
 	    (int)atomic_load_explicit(&so->priority, memory_order_relaxed));
+}
+
+static int
+set_incoming_cpu(struct sock *so, const void *val, socklen_t len)
+{
+	int v, err = sockopt_read_int(val, len, &v);
+
+	if (err < 0)
+		return err;
+	if (v >= UINT16_MAX)
+		return -EINVAL;
+	atomic_store_explicit(&so->half.opts.incoming_cpu, v < 0 ? 0 : (uint16_t)(v + 1),
+	    memory_order_relaxed);
+	return 0;
+}
+
+/* A connection's: the CPU of its netisr. Else what was set. */
+static int
+get_incoming_cpu(struct sock *so, void *val, socklen_t *len)
+{
+	const struct netisr *owner = atomic_load_explicit(&so->half.owner, memory_order_acquire);
+	int set = atomic_load_explicit(&so->half.opts.incoming_cpu, memory_order_relaxed);
+
+	if (owner != NULL && !(sockhalf_state(&so->half) & SH_LISTENING))
+		return sockopt_give_int(val, len, netisr_cpu(owner));
+	return sockopt_give_int(val, len, set - 1);
 }
 
 static int
 get_error(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len, -sock_take_error(so));
+	return sockopt_give_int(val, len, -sock_take_error(so));
 }
 
 static int
 get_type(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len, so->type);
+	return sockopt_give_int(val, len, so->type);
 }
 
 static int
 get_protocol(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len, so->half.proto);
+	return sockopt_give_int(val, len, so->half.proto);
 }
 
 static int
 get_domain(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len, so->half.family);
+	return sockopt_give_int(val, len, so->half.family);
 }
 
 static int
 get_acceptconn(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len, (sockhalf_state(&so->half) & SH_LISTENING) != 0);
+	return sockopt_give_int(val, len, (sockhalf_state(&so->half) & SH_LISTENING) != 0);
 }
 
 static int
 get_sndlowat(struct sock *so, void *val, socklen_t *len)
 {
 	(void)so;
-	return give_int(val, len, 1);
+	return sockopt_give_int(val, len, 1);
 }
 
-/* ---- IPPROTO_TCP, IPPROTO_IP ---- */
+/* ---- IPPROTO_TCP ---- */
 
 static int
 set_cork(struct sock *so, const void *val, socklen_t len)
 {
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err < 0)
 		return err;
@@ -303,14 +326,14 @@ set_cork(struct sock *so, const void *val, socklen_t len)
 static int
 get_cork(struct sock *so, void *val, socklen_t *len)
 {
-	return give_int(val, len,
+	return sockopt_give_int(val, len,
 	    atomic_load_explicit(&so->half.opts.cork, memory_order_relaxed) & CORK_OPTION);
 }
 
 static int
 set_maxseg(struct sock *so, const void *val, socklen_t len)
 {
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err < 0)
 		return err;
@@ -331,73 +354,7 @@ get_maxseg(struct sock *so, void *val, socklen_t *len)
 		err = so->half.ulp->getopt(&so->half, TCP_MAXSEG, &v, &got);
 	if (err < 0)
 		v = atomic_load_explicit(&so->half.opts.maxseg, memory_order_relaxed);
-	return give_int(val, len, v);
-}
-
-/* IP options take a byte too. */
-static int
-read_byte_or_int(const void *val, socklen_t len, int *ret)
-{
-	if (val == NULL)
-		return -EFAULT;
-	if (len >= sizeof(*ret))
-		return read_int(val, len, ret);
-	if (len < 1)
-		return -EINVAL;
-	*ret = *(const uint8_t *)val;
-	return 0;
-}
-
-static int
-give_byte_or_int(void *val, socklen_t *len, int v)
-{
-	uint8_t byte = (uint8_t)v;
-
-	if (*len < sizeof(v) && *len > 0)
-		return give(val, len, &byte, 1);
-	return give_int(val, len, v);
-}
-
-static int
-set_ttl(struct sock *so, const void *val, socklen_t len)
-{
-	int v, err = read_byte_or_int(val, len, &v);
-
-	if (err < 0)
-		return err;
-	if (v != -1 && (v < 1 || v > 255))
-		return -EINVAL;
-	atomic_store_explicit(&so->half.opts.ttl, v == -1 ? 0 : (uint8_t)v, memory_order_relaxed);
-	return 0;
-}
-
-static int
-get_ttl(struct sock *so, void *val, socklen_t *len)
-{
-	int v = atomic_load_explicit(&so->half.opts.ttl, memory_order_relaxed);
-
-	return give_byte_or_int(val, len, v == 0 ? TTL_DEFAULT : v);
-}
-
-static int
-set_tos(struct sock *so, const void *val, socklen_t len)
-{
-	int v, err = read_byte_or_int(val, len, &v);
-
-	if (err < 0)
-		return err;
-	/* the two ECN bits of a stream are the protocol's (RFC 3168 5) */
-	if (so->type == SOCK_STREAM)
-		v &= ~3;
-	atomic_store_explicit(&so->half.opts.tos, (uint8_t)v, memory_order_relaxed);
-	return 0;
-}
-
-static int
-get_tos(struct sock *so, void *val, socklen_t *len)
-{
-	return give_byte_or_int(val, len,
-	    atomic_load_explicit(&so->half.opts.tos, memory_order_relaxed));
+	return sockopt_give_int(val, len, v);
 }
 
 /* ---- the table ---- */
@@ -421,6 +378,8 @@ static const struct opt options[] = {
 	{ SOL_SOCKET, SO_RCVLOWAT, OPT_U32, FIELD(rcvlowat_bytes), .set = set_rcvlowat },
 	{ SOL_SOCKET, SO_SNDLOWAT, OPT_FUNC, .get = get_sndlowat },
 	{ SOL_SOCKET, SO_PRIORITY, OPT_FUNC, .set = set_priority, .get = get_priority },
+	{ SOL_SOCKET, SO_INCOMING_CPU, OPT_FUNC, .set = set_incoming_cpu,
+	  .get = get_incoming_cpu },
 	{ SOL_SOCKET, SO_ERROR, OPT_FUNC, .get = get_error },
 	{ SOL_SOCKET, SO_TYPE, OPT_FUNC, .get = get_type },
 	{ SOL_SOCKET, SO_PROTOCOL, OPT_FUNC, .get = get_protocol },
@@ -440,8 +399,11 @@ static const struct opt options[] = {
 	{ IPPROTO_TCP, TCP_USER_TIMEOUT, OPT_U32, 0, INT_MAX, FIELD(user_timeout_ms),
 	  .is_cached = true },
 	{ IPPROTO_TCP, TCP_QUICKACK, OPT_BOOL8, FIELD(quickack), .is_cached = true },
-	{ IPPROTO_IP, IP_TTL, OPT_FUNC, .set = set_ttl, .get = get_ttl },
-	{ IPPROTO_IP, IP_TOS, OPT_FUNC, .set = set_tos, .get = get_tos },
+	{ IPPROTO_IP, IP_TTL, OPT_FUNC, .set = ipopt_set_ttl, .get = ipopt_get_ttl },
+	{ IPPROTO_IP, IP_TOS, OPT_FUNC, .set = ipopt_set_tos, .get = ipopt_get_tos },
+	{ IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, OPT_BOOL8, FIELD(bind_no_port) },
+	{ IPPROTO_IP, IP_LOCAL_PORT_RANGE, OPT_U32, FIELD(port_range),
+	  .set = ipopt_set_port_range },
 };
 
 static const struct opt *
@@ -467,7 +429,7 @@ field(struct sock *so, const struct opt *o)
 static int
 set_field(struct sock *so, const struct opt *o, const void *val, socklen_t len)
 {
-	int v, err = read_int(val, len, &v);
+	int v, err = sockopt_read_int(val, len, &v);
 
 	if (err < 0)
 		return err;
@@ -513,7 +475,7 @@ get_field(struct sock *so, const struct opt *o, void *val, socklen_t *len)
 	const struct knob *k = v == 0 && o->dflt != NULL ? knob_find(so->half.stack, o->dflt) :
 	    NULL;
 
-	return give_int(val, len, k != NULL ? (int)knob_get(k->value) : v);
+	return sockopt_give_int(val, len, k != NULL ? (int)knob_get(k->value) : v);
 }
 
 int
@@ -588,52 +550,4 @@ sock_opts_init(struct sock *so)
 	atomic_init(&so->rcvtimeo_us, SOCK_TIMEO_NONE);
 	atomic_init(&so->sndtimeo_us, SOCK_TIMEO_NONE);
 	atomic_init(&so->priority, 0);
-}
-
-/* ---- ioctl ---- */
-
-/* RX_BUSY is not held. */
-static int
-readable_bytes(struct sock *so)
-{
-	struct dgram_rec rec = { 0 };
-	int err;
-
-	if (so->type == SOCK_STREAM)
-		return sockhalf_state(&so->half) & SH_LISTENING ? -EINVAL :
-		    (int)ring_used_bytes(&so->half.rx);
-	err = sock_take(so, USER_RX_BUSY);
-	if (err < 0)
-		return err;
-	dgramq_get(&so->half, NULL, 0, true, &rec);
-	sock_give(so, USER_RX_BUSY);
-	return (int)rec.len_bytes;
-}
-
-int
-sock_ioctl(struct sock *so, unsigned long request, void *arg)
-{
-	int v;
-
-	if (request != FIONREAD && request != FIONBIO && request != SIOCOUTQ)
-		return -ENOTTY;
-	if (arg == NULL)
-		return -EFAULT;
-	switch (request) {
-	case FIONREAD:
-		v = readable_bytes(so);
-		break;
-	case SIOCOUTQ:
-		v = sockhalf_state(&so->half) & SH_LISTENING ? -EINVAL :
-		    (int)ring_used_bytes(&so->half.tx);
-		break;
-	default:
-		memcpy(&v, arg, sizeof(v));
-		atomic_store_explicit(&so->is_nonblock, v != 0, memory_order_relaxed);
-		return 0;
-	}
-	if (v < 0)
-		return v;
-	memcpy(arg, &v, sizeof(v));
-	return 0;
 }

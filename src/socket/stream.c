@@ -9,7 +9,7 @@
  *
  * After reading, the protocol is told (SOCK_OP_WINDOW) only when it could promise a whole step more
  * than it has promised (rx_adv, rx_wnd_step), so a reader of small pieces does not send a message
- * for each.
+ * for each. With kern.ipc.sorcvd_coalesce off each read that takes bytes is one, with its answer.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -26,6 +26,7 @@
 #define SENDFILE_BYTES	(64u * 1024u)
 #define CORK_MORE	2		/* in opts.cork, beside TCP_CORK's 1 */
 #define MOVE_MAX	(UINT32_C(1) << 30)	/* ring arithmetic is in 32 bits */
+#define PIECE_MAX	65536u	/* written before the state of memory is looked at again */
 
 /* ---- receive ---- */
 
@@ -34,6 +35,7 @@ struct recv_job {
 	uint64_t total;
 	uint64_t target;	/* enough to return with */
 	uint64_t got;
+	uint64_t told;		/* of `got` when the window was last looked at */
 	bool is_peek;
 	bool is_discard;	/* MSG_TRUNC: the bytes go nowhere */
 };
@@ -54,6 +56,19 @@ open_window(struct sockhalf *sh)
 	if ((int32_t)(edge - atomic_load_explicit(&sh->rx_adv,
 	    memory_order_acquire)) >= (int32_t)step)
 		sockhalf_post(sh, SOCK_OP_WINDOW);
+}
+
+/* Bytes were taken, or the call is about to sleep. */
+static void
+look_at_window(struct sockhalf *sh, struct recv_job *j)
+{
+	if (j->is_peek)
+		return;
+	if (likely(knob_get(&sh->stack->op_knobs.rcvd_coalesce)))
+		open_window(sh);
+	else if (j->got > j->told && !(sockhalf_state(sh) & (SH_DEAD | SH_RX_EOF)))
+		sockhalf_post_wait(sh, SOCK_OP_WINDOW);
+	j->told = j->got;
 }
 
 /* Moves what is there. RX_BUSY. */
@@ -131,8 +146,7 @@ run_recv(struct sock *so, struct sock_io *io, struct recv_job *j)
 			if (err != -EAGAIN)
 				return err;
 		}
-		if (!j->is_peek)
-			open_window(&so->half);
+		look_at_window(&so->half, j);
 		err = sock_io_wait(so, io, seen, &p);
 		if (err < 0)
 			return j->got > 0 ? (int64_t)j->got : err;
@@ -164,8 +178,8 @@ stream_recv(struct sock *so, struct sock_io *io)
 	j.is_peek = (io->flags & MSG_PEEK) != 0;
 	j.is_discard = (io->flags & MSG_TRUNC) != 0;
 	n = run_recv(so, io, &j);
-	if (n > 0 && !j.is_peek && !pin_is_closing(&so->half.user))
-		open_window(&so->half);
+	if (n > 0 && !pin_is_closing(&so->half.user))
+		look_at_window(&so->half, &j);
 	return n;
 }
 
@@ -192,18 +206,21 @@ static size_t
 put_bytes(struct sock *so, struct iov_at *at, size_t left)
 {
 	struct ring *tx = &so->half.tx;
-	struct chunk_cache *c = sock_chunks(so->half.stack);
 	size_t done = 0;
 
 	while (done < left) {
+		struct chunk_cache *c = sock_chunks(so->half.stack);
 		struct iov_at before = *at;
 		size_t part;
-		const void *src = iov_next(at, min_size(left - done, MOVE_MAX), &part);
+		const void *src = iov_next(at, min_size(left - done, PIECE_MAX), &part);
+		uint32_t room = ring_space_bytes(tx);
 		uint32_t n = ring_write(tx, c, src, (uint32_t)part);
 
 		done += n;
 		if (n == part)
 			continue;
+		if (n < room)
+			netisr_count_any(so->half.stack->netisr[0], CTR_snd_nomem);
 		*at = before;
 		iov_next(at, n, &part);
 		break;
@@ -264,7 +281,7 @@ run_send(struct sock *so, struct sock_io *io, size_t total)
 			n = put_bytes(so, &at, total - sent);
 			sent += n;
 			if (n > 0) {
-				sockhalf_post(&so->half, SOCK_OP_SEND);
+				sockhalf_post_app(&so->half, SOCK_OP_SEND);
 				saw_room = false;
 			}
 			if (sent == total)

@@ -2,7 +2,7 @@
 /*
  * Accept queues: one single-producer single-consumer array a netisr, so that a handshake that ends
  * there puts its child in without a lock, and the acceptor takes the children of its own netisr
- * first and those of the others when it has none.
+ * first and, when it has none, the oldest of the longest of the other lanes.
  *
  * `total` is raised before a child is put and lowered after one is taken, so it is never below what
  * the lanes hold: the limit holds over all lanes. A consumer that sees total above zero may for a
@@ -96,24 +96,52 @@ lane_get(struct acceptq *q, struct acceptq_lane *l)
 	return sh;
 }
 
+static uint32_t
+lane_count(const struct acceptq_lane *l)
+{
+	return atomic_load_explicit(&l->head, memory_order_relaxed) -
+	    atomic_load_explicit(&l->tail, memory_order_relaxed);
+}
+
+/* Lanes of one length are taken in turn, so that none waits for ever. */
+static uint32_t
+longest_lane(struct acceptq *q)
+{
+	uint32_t i, lane, count, longest = q->next_lane, most = 0;
+
+	for (i = 0; i < q->n_lanes; i++) {
+		lane = q->next_lane + i;
+		if (lane >= q->n_lanes)
+			lane -= q->n_lanes;
+		count = lane_count(&q->lane[lane]);
+		if (count > most) {
+			most = count;
+			longest = lane;
+		}
+	}
+	return longest;
+}
+
 struct sockhalf *
 acceptq_get(struct acceptq *q, unsigned prefer)
 {
 	struct sockhalf *sh;
-	uint32_t i, lane;
+	uint32_t lane;
 
 	if (prefer < q->n_lanes) {
 		sh = lane_get(q, &q->lane[prefer]);
 		if (sh != NULL)
 			return sh;
 	}
-	for (i = 0; i < q->n_lanes; i++) {
-		lane = (q->next_lane + i) % q->n_lanes;
-		sh = lane_get(q, &q->lane[lane]);
-		if (sh != NULL) {
-			q->next_lane = (lane + 1) % q->n_lanes;
-			return sh;
-		}
-	}
-	return NULL;
+	lane = longest_lane(q);
+	sh = lane_get(q, &q->lane[lane]);
+	if (sh != NULL)
+		q->next_lane = lane + 1 < q->n_lanes ? lane + 1 : 0;
+	return sh;
+}
+
+struct sockhalf *
+acceptq_get_own(struct acceptq *q, unsigned lane)
+{
+	return lane_get(q, &q->lane[lane]);
 }

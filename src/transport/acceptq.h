@@ -29,7 +29,7 @@ struct acceptq {
 	uint32_t lane_size;			/* power of two >= backlog at creation */
 	_Atomic uint32_t backlog;
 	_Atomic uint32_t total;			/* queued on all lanes */
-	uint32_t next_lane;			/* consumer: where to look first */
+	uint32_t next_lane;			/* consumer: of lanes of one length */
 	struct acceptq_lane lane[];
 };
 
@@ -48,8 +48,17 @@ acceptq_is_full(struct acceptq *q)
 /* Producer on netisr `lane`; false when full. */
 bool acceptq_put(struct acceptq *q, unsigned lane, struct sockhalf *sh);
 
-/* Consumer: own lane first (`prefer`), then the others in turn; NULL when empty. */
+/*
+ * Consumer: own lane first (`prefer`), then the longest of the others; lanes of one length in turn.
+ * NULL when empty.
+ */
 struct sockhalf *acceptq_get(struct acceptq *q, unsigned prefer);
+
+/*
+ * When nobody accepts any more: each netisr, as producer of `lane`, takes its own children out.
+ * NULL when the lane is empty.
+ */
+struct sockhalf *acceptq_get_own(struct acceptq *q, unsigned lane);
 
 static inline uint32_t
 acceptq_count(struct acceptq *q)

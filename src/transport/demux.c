@@ -16,9 +16,10 @@
  * The conflict rules are Linux's, since programs are written against them. Two binds of one
  * protocol and port clash when their addresses overlap (equal, or one is any) unless both have
  * SO_REUSEADDR and neither listens (TCP) / both have SO_REUSEADDR (UDP), or both have SO_REUSEPORT.
- * Options are looked at when the second one binds. A drawn port (bind to 0) never shares an
- * overlapping address, whatever the options. Where datagram sockets share a port by SO_REUSEADDR,
- * the one bound last gets the unicast.
+ * Options are looked at when the second one binds. Connections and TIME_WAIT use their port like a
+ * bind with the options their socket had (port_count.c has how the two meet). A drawn port (bind to
+ * 0) never shares an overlapping address, whatever the options. Where datagram sockets share a port
+ * by SO_REUSEADDR, the one bound last gets the unicast.
  */
 #include <errno.h>
 #include <netinet/in.h>
@@ -31,10 +32,12 @@
 #include "runtime/stack.h"
 #include "transport/demux.h"
 #include "transport/demux_priv.h"
+#include "transport/group.h"
 #include "transport/ulp.h"
 
 enum {
 	SECRET_TABLES = 2,	/* stack->secret[] */
+	DRAW_TRIES = 8,
 };
 
 /* What a lookup has found so far. */
@@ -83,8 +86,9 @@ entry_is(const struct bind_entry *e, uint8_t proto, uint16_t port)
 static bool
 map_has(const struct demux_stack *d, uint8_t proto, uint16_t port)
 {
+	/* sequentially consistent: a connect's look after it has counted itself (port_count.c) */
 	uint64_t word = atomic_load_explicit(&d->port_map[proto_index(proto)][port / 64],
-	    memory_order_acquire);
+	    memory_order_seq_cst);
 
 	return (word >> (port % 64)) & 1;
 }
@@ -95,10 +99,11 @@ map_set(struct demux_stack *d, uint8_t proto, uint16_t port, bool is_taken)
 	_Atomic uint64_t *word = &d->port_map[proto_index(proto)][port / 64];
 	uint64_t bit = UINT64_C(1) << (port % 64);
 
-	if (is_taken)
-		atomic_fetch_or_explicit(word, bit, memory_order_acq_rel);
-	else
-		atomic_fetch_and_explicit(word, ~bit, memory_order_acq_rel);
+	if (is_taken) {
+		atomic_fetch_or_explicit(word, bit, memory_order_seq_cst);
+		return;
+	}
+	atomic_fetch_and_explicit(word, ~bit, memory_order_acq_rel);
 }
 
 /* ---- conflicts; control mutex ---- */
@@ -166,12 +171,13 @@ entry_link(struct darter_stack *s, struct bind_entry *e)
 	e->port_next = *all;
 	*all = e;
 	d->n_entries++;
-	map_set(d, e->proto, e->local.port, true);
 	if (e->is_connected)
 		atomic_fetch_add_explicit(&d->n_connected, 1, memory_order_acq_rel);
 	atomic_store_explicit(&e->next, atomic_load_explicit(head, memory_order_relaxed),
 	    memory_order_relaxed);
 	published_store(head, e);
+	/* last, also when the bit is there: who sees this write finds the entry */
+	map_set(d, e->proto, e->local.port, true);
 }
 
 static void
@@ -214,6 +220,7 @@ entry_retire(struct darter_stack *s, struct bind_entry *e)
 {
 	unlink_published(s, e);
 	unlink_all(s->demux, e);
+	atomic_fetch_add_explicit(&s->demux->unbinds, 1, memory_order_acq_rel);
 	publish_retire(s, &e->retired, entry_free);
 }
 
@@ -237,6 +244,14 @@ entry_new(struct sockhalf *sh, uint8_t proto, const struct endpoint *local,
 
 /* ---- bind; control mutex ---- */
 
+static bool
+conns_conflict(struct darter_stack *s, const struct sockhalf *sh, uint8_t proto,
+    const struct endpoint *local, bool is_drawn)
+{
+	return proto == IPPROTO_TCP && port_has_conns(s, &local->addr, local->port, is_drawn ? 0 :
+	    port_share_of(sh));
+}
+
 /*
  * A random free port of the ephemeral range: random start, random stride, each candidate at most
  * once.
@@ -247,7 +262,10 @@ draw_port(struct darter_stack *s, const struct sockhalf *sh, uint8_t proto, stru
 	uint16_t first, last;
 	uint32_t i, count, at, stride, random[2];
 
-	port_range(s, &first, &last);
+	port_range_of(s, atomic_load_explicit(&sh->opts.port_range, memory_order_relaxed), &first,
+	    &last);
+	if (first > last)
+		return -EADDRINUSE;
 	count = (uint32_t)last - first + 1;
 	s->random(s, random, sizeof(random));
 	at = random[0] % count;
@@ -256,10 +274,31 @@ draw_port(struct darter_stack *s, const struct sockhalf *sh, uint8_t proto, stru
 		ep->port = (uint16_t)(first + at);
 		at = (at + stride) % count;
 		if (!port_is_reserved(s, ep->port) &&
-		    !bind_conflicts(s->demux, sh, proto, ep, true))
+		    !bind_conflicts(s->demux, sh, proto, ep, true) &&
+		    !conns_conflict(s, sh, proto, ep, true))
 			return 0;
 	}
 	return -EADDRINUSE;
+}
+
+/* Links a fresh entry, then looks for connections on the port: port_count.c needs this order. */
+static int
+bind_port(struct darter_stack *s, struct sockhalf *sh, uint8_t proto, const struct endpoint *ep,
+    bool is_drawn, struct bind_entry **ret_entry)
+{
+	struct bind_entry *e = entry_new(sh, proto, ep, NULL);
+
+	if (e == NULL)
+		return -ENOMEM;
+	if (e->is_reuseport)
+		e->member = group_free_member(s->demux->port_all[port_bucket(proto, ep->port)], e);
+	entry_link(s, e);
+	if (conns_conflict(s, sh, proto, ep, is_drawn)) {
+		demux_unbind(s, e);
+		return -EADDRINUSE;
+	}
+	*ret_entry = e;
+	return 0;
 }
 
 int
@@ -267,24 +306,26 @@ demux_bind(struct darter_stack *s, struct sockhalf *sh, uint8_t proto, const str
     struct endpoint *ret_local, struct bind_entry **ret_entry)
 {
 	struct endpoint ep = *local;
-	struct bind_entry *e;
+	unsigned tries;
 	int err = 0;
 
 	if (s->demux->n_entries >= DEMUX_MAX_ENTRIES)
 		return -ENOMEM;
-	if (ep.port == 0)
+	if (ep.port != 0 && bind_conflicts(s->demux, sh, proto, &ep, false))
+		return -EADDRINUSE;
+	if (ep.port != 0)
+		err = bind_port(s, sh, proto, &ep, false, ret_entry);
+	/* a connect may come in between a draw and its bind: then both take another one */
+	for (tries = 0; local->port == 0 && tries < DRAW_TRIES; tries++) {
 		err = draw_port(s, sh, proto, &ep);
-	else if (bind_conflicts(s->demux, sh, proto, &ep, false))
-		err = -EADDRINUSE;
-	if (err < 0)
-		return err;
-	e = entry_new(sh, proto, &ep, NULL);
-	if (e == NULL)
-		return -ENOMEM;
-	entry_link(s, e);
-	*ret_local = ep;
-	*ret_entry = e;
-	return 0;
+		if (err == 0)
+			err = bind_port(s, sh, proto, &ep, true, ret_entry);
+		if (err != -EADDRINUSE)
+			break;
+	}
+	if (err == 0)
+		*ret_local = ep;
+	return err;
 }
 
 int
@@ -319,6 +360,7 @@ demux_set_foreign(struct darter_stack *s, struct bind_entry **e, const struct en
 	if (fresh == NULL)
 		return -ENOMEM;
 	fresh->is_reuseport = old->is_reuseport;
+	fresh->member = old->member;
 	atomic_init(&fresh->is_listener,
 	    atomic_load_explicit(&old->is_listener, memory_order_relaxed));
 	entry_link(s, fresh);
@@ -391,46 +433,44 @@ find_best(struct demux_stack *d, uint8_t proto, const struct tuple *t, struct be
 	}
 }
 
-/*
- * The member of a SO_REUSEPORT group that this tuple's hash names: the same one while the group
- * stays the same.
- */
+/* The member of a SO_REUSEPORT group for this tuple. */
 static struct bind_entry *
 pick_member(struct darter_stack *s, uint8_t proto, const struct tuple *t, const struct best *b)
 {
-	uint64_t hash = siphash_tuple(&s->secret[SECRET_TABLES], t) >> 32;
-	uint32_t left = (uint32_t)((hash * b->members) >> 32);
-	struct bind_entry *e, *found = b->entry;
+	struct group_pick pick = group_pick_start(siphash_tuple(&s->secret[SECRET_TABLES], t));
+	struct bind_entry *e;
 
 	for (e = published_load(&s->demux->port_table[port_bucket(proto, t->lport)]); e != NULL;
 	    e = published_load(&e->next)) {
-		if (!e->is_reuseport || !is_candidate(e, proto, t) || match_score(e, t) != b->score)
-			continue;
-		found = e;
-		if (left-- == 0)
-			break;
+		if (e->is_reuseport && is_candidate(e, proto, t) && match_score(e, t) == b->score)
+			group_pick_offer(&pick, e);
 	}
-	return found;
+	return pick.found != NULL ? pick.found : b->entry;
 }
 
 static struct sockhalf *
 lookup_port(struct darter_stack *s, uint8_t proto, const struct tuple *t)
 {
+	struct sockhalf *sh;
 	struct bind_entry *e;
 	struct best b;
 
 	if (!map_has(s->demux, proto, t->lport))
 		return NULL;
-	find_best(s->demux, proto, t, &b);
-	e = b.entry;
-	if (e == NULL)
-		return NULL;
-	if (e->is_reuseport && b.members > 1)
-		e = pick_member(s, proto, t, &b);
 	/*
-	 * NULL when it has been removed since: the same as if the packet had come a moment later.
+	 * Who was found may have been removed since; others of its group, or a wildcard, are still
+	 * there, as if the packet had come a moment later. The next look does not see it any more.
 	 */
-	return published_load(&e->sh);
+	do {
+		find_best(s->demux, proto, t, &b);
+		e = b.entry;
+		if (e == NULL)
+			return NULL;
+		if (e->is_reuseport && b.members > 1)
+			e = pick_member(s, proto, t, &b);
+		sh = published_load(&e->sh);
+	} while (sh == NULL);
+	return sh;
 }
 
 struct sockhalf *

@@ -2,8 +2,8 @@
 /*
  * What is shared between netisrs to find a socket: explicit binds, listeners and datagram sockets,
  * published in a hash table with lock-free readers (netisr holders) and writers under the control
- * mutex; and the local port draw. Connected TCP pcbs are not here: they live in their owner's
- * private table.
+ * mutex. Connected TCP pcbs are not here: they live in their owner's private table; what bind must
+ * know of them are the counts of port.h.
  */
 #ifndef TRANSPORT_DEMUX_H
 #define TRANSPORT_DEMUX_H
@@ -32,6 +32,7 @@ struct bind_entry {
 	_Atomic bool is_listener;
 	bool is_reuseport;		/* SO_REUSEPORT at bind: member of a group */
 	bool is_connected;		/* hangs in the 4-tuple table, else in the port table */
+	uint16_t member;		/* place in the group, kept for life (group.h) */
 	struct bind_entry *port_next;	/* all entries of (proto, port); control mutex */
 	struct retired retired;
 };
@@ -39,7 +40,8 @@ struct bind_entry {
 /*
  * Binds sh to `local` (port 0: draws a free one from the ephemeral range) and inserts the entry,
  * applying Linux's conflict rules for SO_REUSEADDR/SO_REUSEPORT (wildcard against specific
- * included). Control mutex held. 0, -EADDRINUSE, -ENOMEM.
+ * included), and for TCP to connections and TIME_WAIT that use the port. Control mutex held. 0,
+ * -EADDRINUSE, -ENOMEM.
  */
 int demux_bind(struct darter_stack *s, struct sockhalf *sh, uint8_t proto,
     const struct endpoint *local, struct endpoint *ret_local, struct bind_entry **ret_entry);
@@ -60,8 +62,9 @@ int demux_set_foreign(struct darter_stack *s, struct bind_entry **e, const struc
 void demux_unbind(struct darter_stack *s, struct bind_entry *e);
 
 /*
- * Best match for a packet: connected, then specific address, then wildcard; SO_REUSEPORT members by
- * hash. Holder of any netisr, result valid until the end of the round. NULL: none.
+ * Best match for a packet: connected, then specific address, then wildcard; among SO_REUSEPORT
+ * members those whose SO_INCOMING_CPU is this netisr's CPU, then by hash (group.h). Holder of any
+ * netisr, result valid until the end of the round. NULL: none.
  */
 struct sockhalf *demux_lookup_listener(struct darter_stack *s, const struct tuple *t);
 struct sockhalf *demux_lookup_dgram(struct darter_stack *s, const struct tuple *t);
@@ -79,35 +82,5 @@ void demux_visit_dgram(struct darter_stack *s, const struct tuple *t,
  */
 bool demux_port_is_bound(struct darter_stack *s, uint8_t proto, const struct ipaddr *addr,
     uint16_t port);
-
-/* ---- port.c: local port of an outgoing connection ---- */
-
-/*
- * Draws lport for {local, foreign, fport} so that the answer hashes to n (law 2): keyed start per
- * destination and a random odd stride (RFC 6056 3.3.4 flavour), skipping bound ports, tuples that
- * `in_use` reports, and lport == fport with local == foreign. t->lport is set. 0 or -EADDRNOTAVAIL
- * when the range is spent. Holder of n.
- */
-int port_choose(struct netisr *n, struct tuple *t, uint8_t proto,
-    bool (*in_use)(struct netisr *n, const struct tuple *t));
-
-/*
- * Ports that nobody is given unasked: knobs net.inet.ip.portrange.reserved_first / _last (0: none).
- * Any thread.
- */
-bool port_is_reserved(const struct darter_stack *s, uint16_t port);
-
-/* Adds the knobs of this file (demux's init does). 0 or a negative errno. */
-int port_init(struct darter_stack *s);
-void port_fini(struct darter_stack *s);
-
-/*
- * A stride that visits all of `count` ports: a number drawn from `random`, coprime with count.
- * Pure.
- */
-uint32_t port_stride(uint32_t random, uint32_t count);
-
-/* Ephemeral range, knobs net.inet.ip.portrange.first / last (32768–60999 as on Linux). */
-void port_range(const struct darter_stack *s, uint16_t *ret_first, uint16_t *ret_last);
 
 #endif

@@ -144,8 +144,8 @@ int
 dgramq_send(struct sockhalf *sh, const struct dgram_rec *rec, const void *payload)
 {
 	struct netisr *n = netisr_current();
-	struct chunk_cache *c = n != NULL && n->stack == sh->stack ? &n->chunks :
-	    &sh->stack->shared_chunks;
+	struct chunk_cache *c = n != NULL && n->stack == sh->stack &&
+	    !chunk_depot_is_short(&sh->stack->depot) ? &n->chunks : &sh->stack->shared_chunks;
 	uint32_t cost = (uint32_t)sizeof(*rec) + rec->len_bytes;
 
 	if (rec->len_bytes > DGRAM_MAX_BYTES ||
@@ -154,8 +154,10 @@ dgramq_send(struct sockhalf *sh, const struct dgram_rec *rec, const void *payloa
 	if (ring_space_bytes(&sh->tx) < cost)
 		return -EAGAIN;
 	/* Out of chunks is out of room: they come back as queued datagrams go out. */
-	if (!write_record(&sh->tx, c, rec, payload))
+	if (!write_record(&sh->tx, c, rec, payload)) {
+		netisr_count_any(sh->stack->netisr[0], CTR_snd_nomem);
 		return -EAGAIN;
+	}
 	ring_advance(&sh->tx, cost);
 	return 0;
 }

@@ -36,6 +36,11 @@ struct ulp_ops {
 	 */
 	int (*listen)(struct sockhalf *sh, unsigned backlog);
 	/*
+	 * App: shutdown(SHUT_RD) of a listener. Sets SH_SHUT_RD; no netisr finds sh for a new
+	 * connection from here on, until the next listen. NULL: does not listen.
+	 */
+	void (*unlisten)(struct sockhalf *sh);
+	/*
 	 * App: checks what is decidable at once, stores sh->peer, chooses the owner (`home` when
 	 * the socket is not bound, else the owner of the tuple), sets SH_CONNECTING and posts
 	 * SOCK_OP_CONNECT. 0: under way (TCP) or done (UDP). -ENETUNREACH, -EAFNOSUPPORT,

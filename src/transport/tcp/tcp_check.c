@@ -15,8 +15,10 @@
  *   made to accept valid ACKs").
  * - An unacceptable segment without data (other than a keepalive probe) is answered like a
  *   challenge, that is at a limited rate, so that two confused ends cannot keep each other busy.
- * - A segment without timestamp on a connection that has agreed on them is dropped (RFC 7323 3.2),
- *   RST excepted.
+ * - A segment without timestamp on a connection that has agreed on them is judged as if nobody had
+ *   (RFC 7323 3.2: SHOULD be dropped): some peers leave the option out of the last ACK of the
+ *   handshake or of keepalive probes, and dropping those hangs or kills the connection. Linux does
+ *   the same. Such a segment moves neither TS.Recent nor the round-trip time.
  */
 #include "transport/tcp/tcp_priv.h"
 
@@ -61,14 +63,15 @@ check_rst(const struct tcp_pcb *p, const struct tcp_seg *s)
 	return verdict(TCP_DROP, CTR_drop_tcp_rst_bad);
 }
 
-/* RFC 7323 5.3 R1; 5.5: a TS.Recent of 24 idle days proves nothing any more. */
+/*
+ * RFC 7323 5.3 R1; 5.5: a TS.Recent of 24 idle days proves nothing any more; 3.2: a missing option
+ * is let pass.
+ */
 static struct tcp_check
 check_ts(const struct tcp_pcb *p, const struct tcp_seg *s, struct time now)
 {
-	if (!(p->flags & TCPF_TS))
+	if (!(p->flags & TCPF_TS) || !s->opts.has_ts)
 		return accepted();
-	if (!s->opts.has_ts)
-		return verdict(TCP_DROP, CTR_drop_tcp_paws);
 	if ((int32_t)(s->opts.tsval - p->ts_recent) >= 0 ||
 	    tcp_seconds(now) - p->ts_recent_s >= TCP_PAWS_IDLE_S)
 		return accepted();

@@ -27,6 +27,7 @@ tcp_die(struct netisr *n, struct tcp_pcb *p, int so_error)
 	if (p->flags & TCPF_GONE)
 		return;
 	tcp_table_remove(&n->tcp->table, p);
+	port_freed(n, &p->tuple);
 	timer_disarm(&n->wheel, &p->timer);
 	p->flags |= TCPF_GONE;
 	p->so_error = (uint16_t)so_error;
@@ -95,6 +96,7 @@ tcp_pcb_finish(struct netisr *n, struct tcp_pcb *p)
 	struct tcp_netisr *tn = n->tcp;
 
 	tcp_rcv_fini(n, p);
+	port_lower(n, &p->tuple, tcp_share(p));
 	if (p->flags & TCPF_CLOSED) {
 		tn->n_orphans--;
 		atomic_store_explicit(&p->sh->pcb, NULL, memory_order_release);
@@ -128,7 +130,10 @@ must_reset(struct netisr *n, const struct tcp_pcb *p)
 		return true;
 	if (atomic_load_explicit(&p->sh->opts.linger_s, memory_order_relaxed) == 0)
 		return true;
-	return n->tcp->n_orphans > (uint64_t)knob_get(&tcp_knobs(n)->max_orphans);
+	if (n->tcp->n_orphans <= (uint64_t)knob_get(&tcp_knobs(n)->max_orphans))
+		return false;
+	NETISR_COUNT(n, CTR_tcp_orphans_reset);
+	return true;
 }
 
 void
@@ -174,5 +179,5 @@ tcp_app_close(struct sockhalf *sh)
 	else if (atomic_load_explicit(&sh->owner, memory_order_acquire) == NULL)
 		s->sockhalf_ops->free(netisr_current(), sh);
 	else
-		sockhalf_post(sh, SOCK_OP_CLOSE);
+		sockhalf_post_app(sh, SOCK_OP_CLOSE);
 }

@@ -127,6 +127,19 @@ tcp_become_established(struct netisr *n, struct tcp_pcb *p, const struct tcp_seg
 	tcp_owe(n, p, TODO_OUT);
 }
 
+/*
+ * The ACK of a SYN-ACK may wait for what the application does at once, so that its first data, or
+ * its FIN, are one segment with it (RFC 9293 3.10.7.3 allows it). Only where a thread polls: else
+ * the timer might wake one, which costs more than a segment.
+ */
+static bool
+may_hold_ack(const struct netisr *n)
+{
+	return knob_get(&tcp_knobs(n)->connect_ack_us) != 0 &&
+	    (atomic_load_explicit(&n->is_attached, memory_order_relaxed) ||
+	    atomic_load_explicit(&n->stack->poll_idle_us, memory_order_relaxed) != 0);
+}
+
 /* 3.10.7.3 */
 static void
 in_syn_sent(struct netisr *n, struct tcp_pcb *p, struct tcp_seg *s)
@@ -142,7 +155,7 @@ in_syn_sent(struct netisr *n, struct tcp_pcb *p, struct tcp_seg *s)
 	tcp_rcv_init(n, p, min_u32(p->rcv_grant_bytes, UINT16_MAX));
 	if (s->flags & TH_ACK) {
 		tcp_become_established(n, p, s);
-		tcp_owe(n, p, TODO_ACK_NOW);
+		tcp_owe(n, p, may_hold_ack(n) ? TODO_ACK_SOON : TODO_ACK_NOW);
 		return;
 	}
 	/* simultaneous open (3.5, figure 7) */
@@ -178,8 +191,9 @@ took_repeated_syn(struct netisr *n, struct tcp_pcb *p, struct tcp_seg *s)
 static void
 enter_time_wait(struct netisr *n, struct tcp_pcb *p)
 {
-	tcp_tw_enter(n, p);
+	/* in this order: the port is free, then it rests */
 	tcp_die(n, p, 0);
+	tcp_tw_enter(n, p);
 	/* the ACK of the peer's FIN is still owed and goes out with the farewell */
 }
 

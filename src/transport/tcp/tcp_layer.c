@@ -35,6 +35,9 @@ register_knobs(struct darter_stack *s)
 		KNOB(data_retries, "timeouts in a row before a connection is given up", KNOB_INT,
 		    15, 1, 255),
 		KNOB(delack_ms, "longest wait of an acknowledgment in ms", KNOB_INT, 40, 0, 500),
+		KNOB(connect_ack_us, "longest wait of the acknowledgment that ends a connect for "
+		    "data or FIN to go with it, on a netisr that polls or is attached to, in us",
+		    KNOB_INT, 100, 0, 40000),
 		KNOB(keepidle_s, "seconds without a segment before keepalive probes", KNOB_INT,
 		    7200, 1, 1000000),
 		KNOB(keepintvl_s, "seconds between keepalive probes", KNOB_INT, 75, 1, 1000000),
@@ -298,8 +301,8 @@ handle_ops(struct netisr *n, struct sockhalf *sh, uint32_t ops)
 
 	if (sockhalf_state(sh) & SH_LISTENING)
 		return;		/* no pcb hangs there, and its end has messages of its own */
-	if (ops & SOCK_OP_CONNECT)
-		tcp_op_connect(n, sh);
+	if ((ops & SOCK_OP_CONNECT) && !tcp_op_connect(n, sh, ops))
+		return;
 	p = atomic_load_explicit(&sh->pcb, memory_order_relaxed);
 	if (p != NULL && !(p->flags & TCPF_GONE))
 		ops_for_pcb(n, p, ops);
@@ -319,6 +322,7 @@ const struct ulp_ops tcp_ulp = {
 	.attach = attach,
 	.bind = tcp_app_bind,
 	.listen = tcp_app_listen,
+	.unlisten = tcp_app_unlisten,
 	.connect = tcp_app_connect,
 	.disconnect = NULL,
 	.ops = handle_ops,

@@ -8,16 +8,19 @@
  * listener's or the netisr's share of half-open entries is spent, the listener's oldest entry makes
  * room, so that a flood does not lock honest peers out (drop_tcp_syn_full).
  *
- * shutdown(SHUT_RD) refuses SYNs until the next listen(). Where we differ from Linux: who waits in
- * the accept queue, or is half open, by then is reset at close() only.
+ * shutdown(SHUT_RD) takes the listener out of the look-ups until the next listen(): SYNs, and
+ * handshakes that end, go to the other members of its SO_REUSEPORT group, or are refused. Where we
+ * differ from Linux: who waits in its accept queue by then is handed on, or reset, at close() only.
  *
  * Its end: close() takes the bind entry away, so no netisr finds it in a later look-up, and sends
  * each netisr a message. The nodes are part of the listener. A netisr that handles its message has
- * ended every look-up that could still have found the listener; it hands the half-open entries to a
- * member of the same SO_REUSEPORT group, or forgets them. The last one to answer does the same with
- * the children that nobody accepted (else they are reset, RFC 9293 3.10.5) and frees listener and
- * socket.
+ * ended every look-up that could still have found the listener; it hands its half-open entries, and
+ * the children in its lane that nobody accepted, to the surviving members of the group. Those go
+ * into the heir's lane of the same netisr, which stays their owner. Without an heir, or when its
+ * queue is full, entries are forgotten and children reset (RFC 9293 3.10.5). The last netisr to
+ * answer frees listener and socket.
  */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdlib.h>
@@ -96,14 +99,19 @@ listen_locked(struct sockhalf *sh, uint32_t backlog)
 	int rc;
 
 	if (st & SH_LISTENING) {
+		rc = st & SH_SHUT_RD ? demux_set_listener(sh->stack, sh->bind) : 0;
+		if (rc < 0)
+			return rc;
 		atomic_store_explicit(&q->backlog, backlog, memory_order_relaxed);
 		sockhalf_set(sh, 0, SH_SHUT_RD);	/* listens again */
 		return 0;
 	}
 	if (st & (SH_CONNECTING | SH_CONNECTED | SH_DEAD))
 		return -EINVAL;
-	if (!(st & SH_BOUND)) {
-		if (sh->family == AF_INET)
+	if (sh->bind == NULL) {
+		if (st & SH_BOUND)	/* to an address alone */
+			any.addr = sh->local.addr;
+		else if (sh->family == AF_INET)
 			any.addr = ipaddr_v4_cpu(INADDR_ANY);
 		rc = demux_bind(sh->stack, sh, IPPROTO_TCP, &any, &sh->local, &sh->bind);
 		if (rc < 0)
@@ -124,6 +132,16 @@ tcp_app_listen(struct sockhalf *sh, unsigned backlog)
 	return rc;
 }
 
+void
+tcp_app_unlisten(struct sockhalf *sh)
+{
+	control_lock(sh->stack);
+	/* in this order: who still finds it and sees the state bit looks again, and finds others */
+	atomic_store_explicit(&sh->bind->is_listener, false, memory_order_release);
+	sockhalf_set(sh, SH_SHUT_RD, 0);
+	control_unlock(sh->stack);
+}
+
 /* ---- the end of a listener ---- */
 
 void
@@ -137,7 +155,7 @@ tcp_listener_shut(struct tcp_listener *l)
 		netisr_send(s->netisr[i], &l->lane[i].node);
 }
 
-/* Holder of n, as producer of n's lane in a surviving member's queue. */
+/* Holder of n, which owns the child, as producer of n's lane in a surviving member's queue. */
 static bool
 hand_over(struct netisr *n, struct sockhalf *child)
 {
@@ -154,20 +172,28 @@ hand_over(struct netisr *n, struct sockhalf *child)
 	return true;
 }
 
+/* Nobody accepts any more, and n puts none in: its lane is n's alone. */
+static void
+empty_lane(struct netisr *n, struct acceptq *q)
+{
+	struct sockhalf *child;
+
+	while ((child = acceptq_get_own(q, n->id)) != NULL) {
+		if (hand_over(n, child))
+			continue;
+		/* as with SO_LINGER 0: reset */
+		atomic_store_explicit(&child->opts.linger_s, 0, memory_order_relaxed);
+		sockhalf_post(child, SOCK_OP_CLOSE);
+	}
+}
+
 static void
 finish_listener(struct netisr *n, struct tcp_listener *l)
 {
 	struct sockhalf *sh = l->sh;
 	struct acceptq *q = atomic_load_explicit(&sh->acceptq, memory_order_acquire);
-	struct sockhalf *child;
 
-	while ((child = acceptq_get(q, n->id)) != NULL) {
-		if (hand_over(n, child))
-			continue;
-		/* SO_LINGER 0: the owner resets it */
-		atomic_store_explicit(&child->opts.linger_s, 0, memory_order_relaxed);
-		sockhalf_post(child, SOCK_OP_CLOSE);
-	}
+	assert(acceptq_count(q) == 0);
 	atomic_store_explicit(&sh->acceptq, NULL, memory_order_release);
 	atomic_store_explicit(&sh->pcb, NULL, memory_order_release);
 	acceptq_free(q);
@@ -182,6 +208,7 @@ tcp_on_listener_message(struct netisr *n, struct msg_node *m)
 	struct tcp_listener *l = lane->listener;
 
 	tcp_syn_rehome(n, l);
+	empty_lane(n, atomic_load_explicit(&l->sh->acceptq, memory_order_acquire));
 	if (atomic_fetch_sub_explicit(&l->unanswered, 1, memory_order_acq_rel) == 1)
 		finish_listener(n, l);
 }
@@ -194,26 +221,41 @@ half_open_limit(struct acceptq *q)
 	return max_u32(HALF_OPEN_MIN, 2 * atomic_load_explicit(&q->backlog, memory_order_relaxed));
 }
 
+/* sh, or another one when it was shut down since it was found; NULL: as if nobody listened. */
+static struct sockhalf *
+who_listens(struct netisr *n, struct sockhalf *sh, const struct tcp_seg *s)
+{
+	struct sockhalf *before = NULL;
+
+	while (sh != NULL && sh != before && (sockhalf_state(sh) & SH_SHUT_RD)) {
+		before = sh;
+		sh = demux_lookup_listener(n->stack, &s->tuple);
+	}
+	return sh != before ? sh : NULL;
+}
+
 /* RFC 9293 3.10.7.2, third step. */
 void
-tcp_listen_syn(struct netisr *n, struct sockhalf *sh, const struct tcp_seg *s,
+tcp_listen_syn(struct netisr *n, struct sockhalf *found, const struct tcp_seg *s,
     const struct tcp_tw *old)
 {
-	struct tcp_listener *l = listener_of(sh);
-	struct acceptq *q = atomic_load_explicit(&sh->acceptq, memory_order_acquire);
+	struct sockhalf *sh = who_listens(n, found, s);
 	const struct seq *above = old != NULL ? &old->snd_nxt : NULL;
+	struct tcp_listener *l;
+	struct acceptq *q;
 	struct tcp_syn *e;
 
 	if (s->flags & TH_FIN) {
 		NETISR_COUNT(n, CTR_drop_tcp_flags);
 		return;
 	}
-	/* shutdown(SHUT_RD): as if nobody listened (Linux) */
-	if (sockhalf_state(sh) & SH_SHUT_RD) {
+	if (sh == NULL) {
 		NETISR_COUNT(n, CTR_drop_tcp_no_pcb);
 		tcp_reply_rst(n, s);
 		return;
 	}
+	l = listener_of(sh);
+	q = atomic_load_explicit(&sh->acceptq, memory_order_acquire);
 	if (acceptq_is_full(q)) {
 		NETISR_COUNT(n, CTR_drop_tcp_listen_full);
 		return;

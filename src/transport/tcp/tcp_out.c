@@ -230,6 +230,9 @@ out_ack(struct netisr *n, struct tcp_pcb *p, const struct tcp_todo *todo)
 	} else if ((todo->what & TODO_WINDOW) && tcp_rcv_update_due(p)) {
 		NETISR_COUNT(n, CTR_tcp_window_updates);
 		send_ack(n, p, false);
+	} else if (todo->what & TODO_ACK_SOON) {
+		tcp_timer_set(n, p, TCP_T_DELACK,
+		    (uint64_t)knob_get(&tcp_knobs(n)->connect_ack_us));
 	} else if ((todo->what & TODO_ACK_DELAY) && !tcp_timer_is_set(p, TCP_T_DELACK)) {
 		tcp_timer_set(n, p, TCP_T_DELACK, tcp_knob_ms_as_us(&tcp_knobs(n)->delack_ms));
 	}

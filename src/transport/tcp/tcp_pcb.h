@@ -71,6 +71,9 @@ enum tcp_flag {
 	TCPF_RESET = 1 << 17,		/* … by an RST or an abort */
 	TCPF_TIMEOUT_SENT = 1 << 18,	/* a timeout pulled snd_nxt back; until recover */
 	TCPF_BROKEN_ROUTE = 1 << 19,	/* no route now; retransmissions go on */
+	/* what its port is counted under: PORT_SHARE_ of the socket when the pcb was made */
+	TCPF_SHARE_ADDR = 1 << 20,
+	TCPF_SHARE_PORT = 1 << 21,
 };
 
 /* What the steps leave for tcp_out(). */
@@ -84,6 +87,7 @@ enum tcp_todo_bit {
 	TODO_PROBE = 1 << 6,		/* below snd_una, draws an ACK: zero window, keepalive */
 	TODO_FORCE = 1 << 7,		/* SWS avoidance, Nagle and CORK are overridden once */
 	TODO_WINDOW = 1 << 8,		/* the reader has made room */
+	TODO_ACK_SOON = 1 << 9,		/* an ACK is owed within connect_ack_us */
 };
 
 struct tcp_todo {
@@ -195,6 +199,7 @@ struct tcp_stack {
 	_Atomic int64_t synack_retries;
 	_Atomic int64_t data_retries;
 	_Atomic int64_t delack_ms;
+	_Atomic int64_t connect_ack_us;
 	_Atomic int64_t keepidle_s;
 	_Atomic int64_t keepintvl_s;
 	_Atomic int64_t keepcnt;
@@ -232,7 +237,8 @@ struct tcp_tw {
 	uint16_t lport;
 	uint16_t fport;
 	uint32_t hash_next;
-	uint32_t older;
+	uint32_t older : 30;
+	uint32_t share : 2;		/* what its port is counted under, PORT_SHARE_ */
 	uint32_t newer;
 	struct seq snd_nxt;
 	struct seq rcv_nxt;

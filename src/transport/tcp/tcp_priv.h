@@ -17,6 +17,7 @@
 #ifndef TRANSPORT_TCP_TCP_PRIV_H
 #define TRANSPORT_TCP_TCP_PRIV_H
 
+#include "transport/port.h"
 #include "transport/tcp/tcp_pcb.h"
 
 /* ---- tcp_layer.c ---- */
@@ -211,20 +212,40 @@ tcp_timer_is_set(const struct tcp_pcb *p, enum tcp_timer_kind k)
 /* Starts, moves or stops keepalive after an option or the state has changed. */
 void tcp_keep_update(struct netisr *n, struct tcp_pcb *p);
 
+/* slab_alloc, counting when memory had to be taken from the system. */
+static inline void *
+tcp_obj_alloc(struct netisr *n, struct slab *s)
+{
+	uint32_t blocks = s->block_count;
+	void *obj = slab_alloc(s);
+
+	if (unlikely(s->block_count != blocks))
+		netisr_count_any(n, CTR_conn_allocs);
+	return obj;
+}
+
 /* ---- tcp_open.c, tcp_listen.c, tcp_syn.c, tcp_close.c ---- */
 
 /* In the table, state CLOSED, with its first grant. NULL: limit or memory (counted). */
 struct tcp_pcb *tcp_pcb_new(struct netisr *n, struct sockhalf *sh, const struct tuple *t,
     const struct ip_route *route, uint32_t min_grant_bytes);
-void tcp_op_connect(struct netisr *n, struct sockhalf *sh);
+/* False: sh has been sent on to another netisr, with all of `ops`, and is no longer ours. */
+bool tcp_op_connect(struct netisr *n, struct sockhalf *sh, uint32_t ops);
 int tcp_app_connect(struct sockhalf *sh, const struct endpoint *peer, struct netisr *home);
 int tcp_app_bind(struct sockhalf *sh, const struct endpoint *local);
 int tcp_app_listen(struct sockhalf *sh, unsigned backlog);
+void tcp_app_unlisten(struct sockhalf *sh);
 void tcp_app_close(struct sockhalf *sh);
 /* Sets the sender's limits from what the peer's SYN offered (0: no MSS option). */
 void tcp_negotiate(struct tcp_pcb *p, const struct tcp_opts *o, uint32_t offered_flags);
-/* Is this 4-tuple taken on n? (callback of port_choose) */
-bool tcp_tuple_in_use(struct netisr *n, const struct tuple *t);
+/* Under what p's port is counted. */
+static inline uint8_t
+tcp_share(const struct tcp_pcb *p)
+{
+	return (uint8_t)((p->flags / TCPF_SHARE_ADDR) & (PORT_SHARES - 1));
+}
+/* What n has of this 4-tuple (callback of port_choose). */
+enum port_use tcp_tuple_use(struct netisr *n, const struct tuple *t);
 
 struct tcp_listener {
 	struct sockhalf *sh;
@@ -255,7 +276,7 @@ void tcp_syn_send(struct netisr *n, struct tcp_syn *e);
 /* l is going away: its half-open entries go to a member of the same group, or are dropped. */
 void tcp_syn_rehome(struct netisr *n, struct tcp_listener *l);
 /* old: the TIME_WAIT record of the same tuple, NULL: none. */
-void tcp_listen_syn(struct netisr *n, struct sockhalf *sh, const struct tcp_seg *s,
+void tcp_listen_syn(struct netisr *n, struct sockhalf *found, const struct tcp_seg *s,
     const struct tcp_tw *old);
 
 void tcp_op_shutdown(struct netisr *n, struct tcp_pcb *p);
@@ -274,6 +295,9 @@ void tcp_tw_fini(struct tcp_netisr *t);
 void tcp_tw_enter(struct netisr *n, const struct tcp_pcb *p);
 struct tcp_tw *tcp_tw_lookup(struct tcp_netisr *t, const struct tuple *tuple);
 void tcp_tw_remove(struct netisr *n, struct tcp_tw *w);
+/* … whose port a connection of ours goes on with. */
+void tcp_tw_take_over(struct netisr *n, struct tcp_tw *w);
+bool tcp_tw_has_ts(const struct tcp_tw *w);
 /* True when s, a SYN, may open a new incarnation: the caller looks for a listener. */
 bool tcp_tw_input(struct netisr *n, struct tcp_tw *w, const struct tcp_seg *s);
 

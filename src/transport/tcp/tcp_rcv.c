@@ -372,7 +372,7 @@ admit_ooo(struct netisr *n, struct tcp_pcb *p, struct seq end)
 			return false;
 	}
 	if (p->reass == NULL) {
-		p->reass = slab_alloc(&n->tcp->reasses);
+		p->reass = tcp_obj_alloc(n, &n->tcp->reasses);
 		if (p->reass == NULL)
 			return false;
 		tcp_reass_init(p->reass);

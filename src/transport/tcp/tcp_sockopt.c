@@ -135,6 +135,7 @@ struct info_call {
 	struct sockhalf *sh;
 	struct tcp_conn_info info;
 	bool has_pcb;
+	bool has_moved;
 };
 
 static void
@@ -142,18 +143,23 @@ read_info(struct netisr *n, void *arg)
 {
 	struct info_call *c = arg;
 
-	c->has_pcb = tcp_info_of(n, c->sh, &c->info);
+	/* a connect under way was sent on to another netisr */
+	c->has_moved = atomic_load_explicit(&c->sh->owner, memory_order_acquire) != n;
+	c->has_pcb = !c->has_moved && tcp_info_of(n, c->sh, &c->info);
 }
 
 static bool
 ask_owner(struct sockhalf *sh, struct tcp_conn_info *ret)
 {
-	struct netisr *owner = atomic_load_explicit(&sh->owner, memory_order_acquire);
 	struct info_call c = { .sh = sh };
+	struct netisr *owner;
 
-	if (owner == NULL)
-		return false;
-	netisr_call(owner, read_info, &c);
+	do {
+		owner = atomic_load_explicit(&sh->owner, memory_order_acquire);
+		if (owner == NULL)
+			return false;
+		netisr_call(owner, read_info, &c);
+	} while (c.has_moved);
 	*ret = c.info;
 	return c.has_pcb;
 }

@@ -79,6 +79,7 @@ tcp_syn_free(struct netisr *n, struct tcp_syn *e)
 		at = &(*at)->hash_next;
 	*at = e->hash_next;
 	leave_lane(&e->listener->lane[n->id], e);
+	port_freed(n, &e->tuple);
 	timer_disarm(&n->wheel, &e->timer);
 	slab_free(&tn->syns, e);
 	atomic_fetch_sub_explicit(&tn->n_half_open, 1, memory_order_relaxed);
@@ -176,7 +177,7 @@ tcp_syn_new(struct netisr *n, struct tcp_listener *l, const struct tcp_seg *s,
 	struct tcp_syn *e = NULL;
 
 	if (slab_in_use(&tn->syns) < (uint64_t)knob_get(&tcp_knobs(n)->max_synq))
-		e = slab_alloc(&tn->syns);
+		e = tcp_obj_alloc(n, &tn->syns);
 	if (e == NULL)
 		return NULL;
 	memset(e, 0, sizeof(*e));

@@ -18,7 +18,10 @@
 
 #include "transport/tcp/tcp_priv.h"
 
-#define HAS_TS	1u	/* in since_ts */
+#define HAS_TS		1u	/* in since_ts */
+#define NUMBER_MASK	((1u << 30) - 1)
+
+STATIC_ASSERT(TCP_HARD_MAX_TW <= NUMBER_MASK, "a record's number leaves two bits");
 
 static struct tcp_tw *
 record(const struct tcp_twtab *t, uint32_t number)
@@ -81,7 +84,7 @@ tcp_tw_lookup(struct tcp_netisr *tn, const struct tuple *tuple)
 static void
 append_newest(struct tcp_twtab *t, struct tcp_tw *w, uint32_t number)
 {
-	w->older = t->newest;
+	w->older = t->newest & NUMBER_MASK;
 	w->newer = 0;
 	if (t->newest != 0)
 		record(t, t->newest)->newer = number;
@@ -121,17 +124,28 @@ unlink_hash(struct tcp_netisr *tn, struct tcp_tw *w)
 }
 
 void
-tcp_tw_remove(struct netisr *n, struct tcp_tw *w)
+tcp_tw_take_over(struct netisr *n, struct tcp_tw *w)
 {
 	struct tcp_twtab *t = &n->tcp->tw;
+	struct tuple tuple = tuple_of(w);
 	uint32_t number = unlink_hash(n->tcp, w);
 
+	port_lower(n, &tuple, w->share);
 	unlink_age(t, w);
 	w->hash_next = t->free;
 	t->free = number;
 	t->count--;
 	atomic_fetch_sub_explicit(&n->tcp->n_timewait, 1, memory_order_relaxed);
 	netisr_count(n, CTR_tcp_timewait, (uint64_t)-1);
+}
+
+void
+tcp_tw_remove(struct netisr *n, struct tcp_tw *w)
+{
+	struct tuple t = tuple_of(w);
+
+	tcp_tw_take_over(n, w);
+	port_freed(n, &t);
 }
 
 static bool
@@ -160,7 +174,7 @@ static uint32_t
 alloc_record(struct netisr *n)
 {
 	struct tcp_twtab *t = &n->tcp->tw;
-	uint32_t number;
+	uint32_t number, blocks = t->n_blocks;
 
 	if (t->count >= (uint64_t)knob_get(&tcp_knobs(n)->max_timewait) ||
 	    (t->free == 0 && !add_block(t))) {
@@ -169,6 +183,8 @@ alloc_record(struct netisr *n)
 		NETISR_COUNT(n, CTR_tcp_timewait_evicted);
 		tcp_tw_remove(n, record(t, t->oldest));
 	}
+	if (unlikely(t->n_blocks != blocks))
+		netisr_count_any(n, CTR_conn_allocs);
 	number = t->free;
 	t->free = record(t, number)->hash_next;
 	return number;
@@ -221,6 +237,9 @@ tcp_tw_enter(struct netisr *n, const struct tcp_pcb *p)
 	w->rcv_nxt = p->rcv_nxt;
 	w->ts_recent = p->ts_recent;
 	w->since_ts = (tcp_tick32(n->now) & ~HAS_TS) | (p->flags & TCPF_TS ? HAS_TS : 0);
+	w->share = tcp_share(p) & (PORT_SHARES - 1);
+	port_raise(n, &p->tuple, tcp_share(p));
+	port_rests(n, &p->tuple, (p->flags & TCPF_TS) != 0);
 	head = &tn->tw.bucket[bucket_index(tn, &p->tuple)];
 	w->hash_next = *head;
 	*head = number;
@@ -232,6 +251,12 @@ tcp_tw_enter(struct netisr *n, const struct tcp_pcb *p)
 }
 
 /* ---- segments ---- */
+
+bool
+tcp_tw_has_ts(const struct tcp_tw *w)
+{
+	return (w->since_ts & HAS_TS) != 0;
+}
 
 bool
 tcp_tw_reusable(const struct tcp_tw *w, uint32_t now_tick)
@@ -287,6 +312,7 @@ static void
 restart(struct netisr *n, struct tcp_tw *w)
 {
 	struct tcp_twtab *t = &n->tcp->tw;
+	struct tuple tuple = tuple_of(w);
 	uint32_t number;
 
 	/* its own number: a neighbour by age knows it, or an end of the list does */
@@ -297,6 +323,7 @@ restart(struct netisr *n, struct tcp_tw *w)
 	unlink_age(t, w);
 	append_newest(t, w, number);
 	w->since_ts = (tcp_tick32(n->now) & ~HAS_TS) | (w->since_ts & HAS_TS);
+	port_rests(n, &tuple, tcp_tw_has_ts(w));
 }
 
 bool
