@@ -2,27 +2,48 @@
 # SPDX-License-Identifier: BSD-2-Clause
 """Runs `darter bench ARGS --json` and checks what it prints: fields, pairs, interval, self-check.
 
-usage: check_bench.py DARTER rr|connect [ARG...]   (exit 77: nothing but skipped variants)
+usage: check_bench.py DARTER rr|connect|ports|msgport|latency [ARG...]
+(exit 77: nothing but skipped variants)
 """
 import json
 import subprocess
 import sys
+import tempfile
+import xml.etree.ElementTree
 
 FIELDS = {"bench", "case", "unit", "variants", "ratio", "pairs", "selfcheck"}
-NAMES = {"cable", "memif", "vhost", "kernel"}
+LINKS = {"cable", "memif", "vhost", "kernel", "loopback"}
+NAMES = {
+    "rr": LINKS,
+    "connect": LINKS | {"on", "off"},
+    "ports": {"full", "empty", "home", "hash", "global", "evenodd", "kernel", "hash-empty",
+              "global-empty", "evenodd-empty", "kernel-empty", "two", "one"},
+    "msgport": {"msgport", "line", "batched", "single", "eventfd"},
+    "latency": {"shared", "pinned", "attached", "kernel"},
+}
 MIN_PAIRS = 20
+MAX_QUICK_ROWS = 12
 
 
-def check_line(line, bench):
-    """One object; returns a list of complaints."""
-    row = json.loads(line)
+def check_link(row):
+    """Rows of links stand beside the links' own rates."""
+    if "link_pps" not in row:
+        return ["no link_pps"]
+    return [f"no link_pps of {name}" for name in row["variants"]
+            if row["link_pps"].get(name, 0) <= 0]
+
+
+def check_row(row, bench):
+    """A list of complaints."""
     wrong = []
     if not FIELDS <= row.keys():
-        return [f"missing {sorted(FIELDS - row.keys())}: {line}"]
+        return [f"missing {sorted(FIELDS - row.keys())}: {row}"]
     if row["bench"] != bench:
         wrong.append(f"bench is {row['bench']}")
-    if not set(row["variants"]) <= NAMES or not all(v > 0 for v in row["variants"].values()):
+    if not set(row["variants"]) <= NAMES[bench] or not all(v > 0 for v in row["variants"].values()):
         wrong.append(f"variants {row['variants']}")
+    if bench == "rr" or row["case"].startswith(("connect-", "crr-")):
+        wrong += check_link(row)
     if row["pairs"] < MIN_PAIRS:
         wrong.append(f"{row['pairs']} pairs, fewer than {MIN_PAIRS}")
     if row["selfcheck"] != "ok":
@@ -37,21 +58,36 @@ def check_line(line, bench):
     return [f"{row['case']}: {w}" for w in wrong]
 
 
+def check_plot(name, rows):
+    """The SVG is XML and has a point for a row at least."""
+    root = xml.etree.ElementTree.parse(name).getroot()
+    points = sum(1 for e in root.iter() if e.tag.endswith("circle"))
+    return [] if points > 0 or not rows else [f"{name}: no points"]
+
+
+def run(darter, bench, args, plot):
+    """The finished process."""
+    return subprocess.run([darter, "bench", bench, "--json", "--plot", plot, *args],
+                          capture_output=True, text=True, timeout=300, check=False)
+
+
 def main():
     darter, bench, *args = sys.argv[1:]
-    run = subprocess.run([darter, "bench", bench, "--json", *args], capture_output=True,
-                         text=True, timeout=300, check=False)
-    sys.stdout.write(run.stdout)
-    sys.stderr.write(run.stderr)
-    lines = run.stdout.splitlines()
-    if run.returncode == 1 and not lines:
-        return 77
-    if run.returncode != 0:
-        print(f"exit status {run.returncode}")
-        return 1
-    wrong = [w for line in lines for w in check_line(line, bench)]
-    if not lines:
+    with tempfile.NamedTemporaryFile(suffix=".svg") as plot:
+        done = run(darter, bench, args, plot.name)
+        sys.stdout.write(done.stdout)
+        sys.stderr.write(done.stderr)
+        rows = [json.loads(line) for line in done.stdout.splitlines()]
+        if done.returncode == 1 and not rows:
+            return 77
+        if done.returncode != 0:
+            print(f"exit status {done.returncode}")
+            return 1
+        wrong = [w for row in rows for w in check_row(row, bench)] + check_plot(plot.name, rows)
+    if not rows:
         wrong.append("no result")
+    if "--quick" in args and len(rows) > MAX_QUICK_ROWS:
+        wrong.append(f"{len(rows)} rows, more than {MAX_QUICK_ROWS}")
     for w in wrong:
         print(w)
     return 1 if wrong else 0

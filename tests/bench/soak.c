@@ -64,7 +64,8 @@ static struct darter_stack *
 open_stack(enum side side, unsigned netisrs)
 {
 	char isrs[32], addr[64], dev[64], err[DARTER_ERR_MAX];
-	const char *over[] = { isrs, addr, dev, "stack.memory=heap", "stack.packets=16384", "sysctl.net.inet.tcp.msl_ms=500", NULL };
+	const char *over[] = { isrs, addr, dev, "stack.memory=heap", "stack.packets=16384",
+		"sysctl.net.inet.tcp.msl_ms=500", NULL };
 	struct darter_options o = { .size = sizeof(o), .overrides = over };
 	struct darter_stack *s;
 
@@ -107,7 +108,8 @@ make_listeners(int ep, int listeners[N_PORTS])
 		struct sockaddr_in a = server_addr(i);
 		int fd = darter_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 
-		if (fd < 0 || darter_setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
+		if (fd < 0 ||
+		    darter_setsockopt(fd, SOL_SOCKET, SO_REUSEPORT, &on, sizeof(on)) < 0 ||
 		    darter_bind(fd, (struct sockaddr *)&a, sizeof(a)) < 0 ||
 		    darter_listen(fd, 4096) < 0)
 			fatal("listener");

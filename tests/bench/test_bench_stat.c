@@ -97,6 +97,44 @@ no_pairs_then_no_ratio(void **state)
 	assert_true(r.median == 0 && r.lo == 0 && r.hi == 0);
 }
 
+static void
+times_are_summed_up_then_quantiles_are_values_that_came(void **state)
+{
+	double v[1000];
+	struct bench_times t;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 1000; i++)
+		v[i] = 1000 - i;	/* 1 to 1000, backwards */
+	bench_times_of(v, 1000, &t);
+	assert_true(t.p50_ns == 500 && t.p99_ns == 990 && t.p999_ns == 999);
+	assert_true(fabs(t.mean_ns - 500.5) < 1e-9);
+	assert_true(fabs(t.sd_ns - 288.8194360957494) < 1e-6);	/* of 1 to 1000, n - 1 */
+	v[0] = 7;
+	bench_times_of(v, 1, &t);
+	assert_true(t.p50_ns == 7 && t.p999_ns == 7 && t.mean_ns == 7 && t.sd_ns == 0);
+	bench_times_of(v, 0, &t);
+	assert_true(t.p50_ns == 0 && t.mean_ns == 0);
+}
+
+/* lat_connect's trap: one outlier makes the mean, the median does not move. */
+static void
+one_time_is_an_outlier_then_the_mean_moves_the_median_stays(void **state)
+{
+	double v[101];
+	struct bench_times t;
+	unsigned i;
+
+	(void)state;
+	for (i = 0; i < 101; i++)
+		v[i] = 75;
+	v[50] = 75000;
+	bench_times_of(v, 101, &t);
+	assert_true(t.p50_ns == 75);
+	assert_true(t.mean_ns > 800 && t.sd_ns > 7000);
+}
+
 int
 main(void)
 {
@@ -106,6 +144,8 @@ main(void)
 		cmocka_unit_test(one_slice_is_disturbed_then_the_ratio_hardly_moves),
 		cmocka_unit_test(samples_drawn_often_then_the_interval_covers_the_truth),
 		cmocka_unit_test(no_pairs_then_no_ratio),
+		cmocka_unit_test(times_are_summed_up_then_quantiles_are_values_that_came),
+		cmocka_unit_test(one_time_is_an_outlier_then_the_mean_moves_the_median_stays),
 	};
 
 	return cmocka_run_group_tests_name("bench_stat", tests, NULL, NULL);

@@ -1,13 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `darter bench`: requests and connections per second, darter over its links beside the kernel over
- * veth, in one run.
- *
- * Method. All variants are up all the time, only one runs. A round is one slice of each; odd rounds
- * go backwards and the start moves on, so a drift of the machine's speed hits all variants alike.
- * The first round warms up and is not counted. A ratio is the median over rounds of the ratio
- * within the round. Each slice checks itself: what the client counts is what the server accepted
- * and echoed; what differs is shown in the row, so that a faster wrong answer cannot pass.
+ * `darter bench`: the command line, the plan of a run, and what all benches share at the conductor.
+ * What is measured, and how, is said in the file of each bench: bench_links.c (rr, connect),
+ * bench_initport.c (connect), bench_ports.c, bench_msgport.c, bench_latency.c.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -22,87 +17,54 @@
 #include "commands.h"
 
 #define DEFAULT_SLICE_MS	200
-#define MIN_SLICE_MS		50
+#define MIN_SLICE_MS		40
 #define MAX_SLICE_MS		500
 #define OVERHEAD_MS		18	/* a slice's beginning and end */
 #define QUICK_SECONDS		75.0	/* aimed at */
 #define QUICK_MAX_SECONDS	115.0	/* two minutes with start and end */
-#define UDP_SLICES		3
-#define UDP_SLICE_MS		100
 
 volatile sig_atomic_t bench_interrupted;
 
-static const struct bench_case rr_cases[] = {
-	{ .name = "rr-1", .kind = BENCH_RR, .n_bytes = 1, .is_quick = true },
-	{ .name = "rr-64", .kind = BENCH_RR, .n_bytes = 64, .is_quick = true },
-	{ .name = "rr-1k", .kind = BENCH_RR, .n_bytes = 1024, .is_quick = true },
-	{ .name = "rr-16k", .kind = BENCH_RR, .n_bytes = 16384, .is_quick = true },
-};
-
-static const struct bench_case connect_cases[] = {
-	{ .name = "connect-w1", .kind = BENCH_CONNECT, .inflight = 1, .is_quick = true },
-	{ .name = "connect-w16", .kind = BENCH_CONNECT, .inflight = 16, .is_quick = true },
-	{ .name = "crr-w1", .kind = BENCH_CRR, .inflight = 1, .is_quick = true },
-	{ .name = "crr-w16", .kind = BENCH_CRR, .inflight = 16, .is_quick = true },
-	{ .name = "connect-w64", .kind = BENCH_CONNECT, .inflight = 64 },
-	{ .name = "connect-rst-w16", .kind = BENCH_CONNECT, .inflight = 16, .is_reset = true },
-	{ .name = "crr-w64", .kind = BENCH_CRR, .inflight = 64 },
-};
-
-static const struct bench_def {
-	const char *name;
-	const char *text;
-	const struct bench_case *cases;
-	unsigned n_cases;
-} benches[] = {
-	{ "rr", "request and response over one connection", rr_cases, ARRAY_SIZE(rr_cases) },
-	{ "connect", "connections begun, used and closed", connect_cases,
-	  ARRAY_SIZE(connect_cases) },
-};
-
-/* A run of one bench. */
-struct run {
-	const struct bench_def *def;
-	struct bench_options o;
-	struct bench_variant v[BENCH_VARIANTS];
-	bool is_chosen[16];
-	uint32_t slice_ms;
-	uint64_t start_ns;
-	uint64_t end_ns;	/* 0: no bound */
-	bool has_terminal;
-	unsigned n_rows;
-};
+static const struct bench_def *const benches[] = { &bench_def_rr, &bench_def_connect,
+	&bench_def_ports, &bench_def_msgport, &bench_def_latency };
 
 static void
 usage(FILE *f)
 {
-	fputs("usage: darter bench rr|connect [options]\n"
+	fputs("usage: darter bench rr|connect|ports|msgport|latency [options]\n"
 	    "\n"
-	    "Measures darter over its links beside the kernel over veth, on two cores.\n"
-	    "  rr        requests and responses of 1, 64, 1024 and 16384 bytes\n"
-	    "  connect   connections: socket, connect, close; and with one request (crr)\n"
+	    "Measures darter, beside the kernel where that compares, on two cores.\n"
+	    "  rr        requests and responses of 1, 64, 1024 and 16384 bytes, by link\n"
+	    "  connect   connections: socket, connect, close; with one request (crr); by link;\n"
+	    "            initport-*: kern.ipc.rand_initport near (on) against zero (off)\n"
+	    "  ports     connects beside 0 to 99.9 % of the local ports in use, by algorithm\n"
+	    "  msgport   a message and its answer beside a cache line that goes to and fro\n"
+	    "  latency   p50, p99, p99.9 of a request and idle CPU, by who runs the netisr\n"
 	    "\n"
 	    "  --quick           the main cases within two minutes\n"
 	    "  --seconds N       bounds the run\n"
 	    "  --json            one object a line\n"
-	    "  --variants LIST   of cable,memif,vhost,kernel (default: all)\n"
+	    "  --plot FILE.svg   draws the results\n"
 	    "  --cases LIST      see --list\n"
 	    "  --list            names the cases\n"
-	    "  --kernel-spin     the kernel's side polls too instead of sleeping\n"
+	    "  --variants LIST   rr, connect: of cable,memif,vhost,kernel,loopback (default: all)\n"
+	    "  --kernel-spin     rr, connect: the kernel's side polls too instead of sleeping\n"
 	    "  --cpus S,C        server's and client's CPU (default: the first two)\n"
 	    "\n"
 	    "examples:\n"
 	    "  darter bench rr --quick\n"
-	    "  darter bench connect --json --seconds 60 --variants memif,kernel\n", f);
+	    "  darter bench connect --json --seconds 60 --variants memif,kernel\n"
+	    "  darter bench ports --plot ports.svg\n", f);
 }
 
-/* Is `word` in the comma-separated list? */
-static bool
-list_has(const char *list, const char *word)
+bool
+bench_list_has(const char *list, const char *word)
 {
 	size_t len = strlen(word);
 	const char *p = list;
 
+	if (list == NULL)
+		return true;
 	while ((p = strstr(p, word)) != NULL) {
 		if ((p == list || p[-1] == ',') && (p[len] == ',' || p[len] == '\0'))
 			return true;
@@ -158,51 +120,39 @@ pick_cpus(struct bench_options *o)
 }
 
 static int
-choose_cases(struct run *r, const char *list)
+choose_cases(struct bench_run *r)
 {
+	const struct bench_def *d = r->def;
 	unsigned i, n = 0;
 
-	for (i = 0; i < r->def->n_cases; i++) {
-		r->is_chosen[i] = list != NULL ? list_has(list, r->def->cases[i].name) :
-		    !r->o.is_quick || r->def->cases[i].is_quick;
+	for (i = 0; i < d->n_cases; i++) {
+		r->is_chosen[i] = bench_list_has(r->o.cases, d->cases[i].name) &&
+		    (r->o.cases != NULL || !r->o.is_quick || d->cases[i].is_quick);
 		n += r->is_chosen[i];
 	}
-	if (list == NULL || n == list_len(list))
+	if (r->o.cases == NULL || n == list_len(r->o.cases))
 		return 0;
-	fprintf(stderr, "darter bench: --cases %s: not all known; see --list\n", list);
+	fprintf(stderr, "darter bench: --cases %s: not all known; see --list\n", r->o.cases);
 	return -1;
 }
 
 static int
-choose_variants(struct run *r, const char *list)
+check_variants(const struct bench_run *r)
 {
-	static const char *const names[] = { "cable", "memif", "vhost", "kernel" };
+	static const char *const names[] = { "cable", "memif", "vhost", "kernel", "loopback" };
 	unsigned i, n = 0;
 
-	for (i = 0; i < BENCH_VARIANTS; i++) {
-		r->v[i].name = names[i];
-		r->v[i].is_wanted = list == NULL || list_has(list, names[i]);
-		n += r->v[i].is_wanted;
-	}
-	if (list == NULL || n == list_len(list))
+	if (r->o.variants == NULL)
 		return 0;
-	fprintf(stderr, "darter bench: --variants %s: choose from cable,memif,vhost,kernel\n",
-	    list);
+	for (i = 0; i < ARRAY_SIZE(names); i++)
+		n += bench_list_has(r->o.variants, names[i]);
+	if (n == list_len(r->o.variants))
+		return 0;
+	fprintf(stderr, "darter bench: --variants %s: choose from "
+	    "cable,memif,vhost,kernel,loopback\n",
+	    r->o.variants);
 	return -1;
 }
-
-static const struct option long_options[] = {
-	{ "json", no_argument, NULL, 'j' },
-	{ "quick", no_argument, NULL, 'q' },
-	{ "seconds", required_argument, NULL, 's' },
-	{ "variants", required_argument, NULL, 'v' },
-	{ "cases", required_argument, NULL, 'c' },
-	{ "cpus", required_argument, NULL, 'p' },
-	{ "kernel-spin", no_argument, NULL, 'k' },
-	{ "list", no_argument, NULL, 'l' },
-	{ "help", no_argument, NULL, 'h' },
-	{ NULL, 0, NULL, 0 }
-};
 
 static void
 list_cases(const struct bench_def *d)
@@ -213,206 +163,163 @@ list_cases(const struct bench_def *d)
 		printf("%s%s\n", d->cases[i].name, d->cases[i].is_quick ? " (quick)" : "");
 }
 
+static bool
+parse_seconds(struct bench_options *o, const char *text)
+{
+	char *end;
+
+	o->seconds = strtod(text, &end);
+	if (end != text && *end == '\0' && o->seconds > 0 && o->seconds < 1e6)
+		return true;
+	fprintf(stderr, "darter bench: --seconds wants a number above 0\n");
+	return false;
+}
+
+static bool
+parse_cpus(struct bench_options *o, const char *text)
+{
+	char rest;
+
+	if (sscanf(text, "%d,%d%c", &o->cpu[0], &o->cpu[1], &rest) == 2 && o->cpu[0] >= 0 &&
+	    o->cpu[1] >= 0 && o->cpu[0] < CPU_SETSIZE && o->cpu[1] < CPU_SETSIZE)
+		return true;
+	fprintf(stderr, "darter bench: --cpus wants two numbers, e.g. 0,1\n");
+	return false;
+}
+
 /* 0 to go on, 1 done, -1 wrong usage. */
 static int
-parse_options(struct run *r, int argc, char **argv)
+parse_options(struct bench_run *r, int argc, char **argv)
 {
-	const char *variants = NULL, *cases = NULL;
-	char *end;
+	static const struct option longs[] = {
+		{ "json", no_argument, NULL, 'j' },
+		{ "quick", no_argument, NULL, 'q' },
+		{ "seconds", required_argument, NULL, 's' },
+		{ "variants", required_argument, NULL, 'v' },
+		{ "cases", required_argument, NULL, 'c' },
+		{ "cpus", required_argument, NULL, 'p' },
+		{ "plot", required_argument, NULL, 'g' },
+		{ "kernel-spin", no_argument, NULL, 'k' },
+		{ "list", no_argument, NULL, 'l' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	bool is_good = true;
 	int c;
 
-	if (pick_cpus(&r->o) < 0)
-		return -1;
 	optind = 1;
-	while ((c = getopt_long(argc, argv, "h", long_options, NULL)) != -1) {
+	while (is_good && (c = getopt_long(argc, argv, "h", longs, NULL)) != -1) {
 		switch (c) {
 		case 'j': r->o.is_json = true; break;
 		case 'q': r->o.is_quick = true; break;
-		case 'v': variants = optarg; break;
-		case 'c': cases = optarg; break;
+		case 's': is_good = parse_seconds(&r->o, optarg); break;
+		case 'v': r->o.variants = optarg; break;
+		case 'c': r->o.cases = optarg; break;
+		case 'p': is_good = parse_cpus(&r->o, optarg); break;
+		case 'g': r->o.plot_file = optarg; break;
 		case 'k': r->o.kernel_spins = true; break;
 		case 'l': list_cases(r->def); return 1;
 		case 'h': usage(stdout); return 1;
-		case 's':
-			r->o.seconds = strtod(optarg, &end);
-			if (*end == '\0' && r->o.seconds > 0)
-				break;
-			fprintf(stderr, "darter bench: --seconds wants a number above 0\n");
-			return -1;
-		case 'p':
-			if (sscanf(optarg, "%d,%d", &r->o.cpu[0], &r->o.cpu[1]) == 2)
-				break;
-			fprintf(stderr, "darter bench: --cpus wants two numbers, e.g. 0,1\n");
-			return -1;
-		default: usage(stderr); return -1;
+		default: is_good = false; usage(stderr); break;
 		}
 	}
+	if (!is_good)
+		return -1;
 	if (optind < argc) {
 		usage(stderr);
 		return -1;
 	}
-	return choose_cases(r, cases) < 0 || choose_variants(r, variants) < 0 ? -1 : 0;
+	return choose_cases(r) < 0 || check_variants(r) < 0 ? -1 : 0;
 }
 
 /* ---- running ---- */
 
-static void
-progress(const struct run *r, const char *what, const char *variant, unsigned round)
+void
+bench_progress(const struct bench_run *r, const char *what, const char *variant, unsigned round)
 {
 	if (r->has_terminal)
-		fprintf(stderr, "\r%-16s %-8s round %2u/%u\033[K", what, variant, round,
+		fprintf(stderr, "\r%-26s %-12s round %2u/%u\033[K", what, variant, round,
 		    BENCH_MAX_ROUNDS);
 }
 
-static void
-progress_end(const struct run *r)
+void
+bench_progress_end(const struct bench_run *r)
 {
 	if (r->has_terminal)
 		fprintf(stderr, "\r\033[K");
 }
 
-/* What the two ends must agree on. "" or what they don't. */
-static void
-check_slice(const struct bench_case *c, const struct bench_reply reply[BENCH_ROLES], char *why)
+bool
+bench_is_chosen(const struct bench_run *r, const char *name)
 {
-	const struct bench_reply *s = &reply[BENCH_SERVER], *cl = &reply[BENCH_CLIENT];
+	unsigned i;
 
-	why[0] = '\0';
-	if (cl->failed)
-		snprintf(why, BENCH_WHY_MAX, "%u failed: %.200s", cl->failed, cl->why);
-	else if (s->failed)
-		snprintf(why, BENCH_WHY_MAX, "%u failed: %.200s", s->failed, s->why);
-	else if (c->kind != BENCH_RR && s->ops != cl->ops)
-		snprintf(why, BENCH_WHY_MAX, "%llu connected, %llu accepted",
-		    (unsigned long long)cl->ops, (unsigned long long)s->ops);
-	else if (s->bytes != cl->bytes)
-		snprintf(why, BENCH_WHY_MAX, "%llu bytes sent and read back, %llu echoed",
-		    (unsigned long long)cl->bytes, (unsigned long long)s->bytes);
-	else if (cl->ops == 0)
-		snprintf(why, BENCH_WHY_MAX, "nothing done");
+	for (i = 0; i < r->def->n_cases; i++)
+		if (strcmp(r->def->cases[i].name, name) == 0)
+			return r->is_chosen[i];
+	return false;
 }
 
-static void
-run_slice(struct run *r, const struct bench_case *c, unsigned vi, unsigned round,
-    struct bench_samples *s)
+bool
+bench_is_over(const struct bench_run *r)
 {
-	struct bench_cmd cmd = { .what = BENCH_WHAT_SLICE, .slice_ms = r->slice_ms, .c = *c };
-	struct bench_reply reply[BENCH_ROLES];
-	char why[BENCH_WHY_MAX];
-
-	progress(r, c->name, r->v[vi].name, round + 1);
-	if (!bench_variant_slice(&r->v[vi], &cmd, reply)) {
-		if (!bench_interrupted && s->selfcheck[0] == '\0')
-			snprintf(s->selfcheck, sizeof(s->selfcheck), "%s: %.200s", r->v[vi].name,
-			    r->v[vi].why);
-		return;
-	}
-	check_slice(c, reply, why);
-	if (why[0] != '\0' && s->selfcheck[0] == '\0')
-		snprintf(s->selfcheck, sizeof(s->selfcheck), "%s: %.200s", r->v[vi].name, why);
-	if (reply[BENCH_CLIENT].elapsed_ns > 0)
-		s->rate[vi][round] = (double)reply[BENCH_CLIENT].ops * 1e9 /
-		    (double)reply[BENCH_CLIENT].elapsed_ns;
+	return bench_interrupted || (r->end_ns != 0 && bench_now_ns() > r->end_ns);
 }
 
-/* All rounds of a case. False when the run is over. */
-static bool
-run_case(struct run *r, const struct bench_case *c)
+bool
+bench_may_run(const struct bench_run *r, const char *name)
 {
-	static struct bench_samples s;
-	unsigned round, i, at;
-
-	memset(&s, 0, sizeof(s));
-	for (round = 0; round < BENCH_MAX_ROUNDS && !bench_interrupted; round++) {
-		if (r->end_ns != 0 && bench_now_ns() > r->end_ns)
-			break;
-		for (i = 0; i < BENCH_VARIANTS && !bench_interrupted; i++) {
-			at = round % 2 ? BENCH_VARIANTS - 1 - i : i;
-			at = (at + round / 2) % BENCH_VARIANTS;
-			if (r->v[at].is_up)
-				run_slice(r, c, at, round, &s);
-		}
-		s.rounds = round + 1;
-	}
-	progress_end(r);
-	if (!bench_interrupted && s.rounds < 2)
-		fprintf(stderr, "darter bench: %s left out: the time is up\n", c->name);
-	if (bench_interrupted || s.rounds < 2)
+	if (!bench_is_chosen(r, name) || bench_interrupted)
 		return false;
-	bench_print_case(&r->o, r->def->name, c, r->v, &s);
-	r->n_rows++;
+	if (bench_is_over(r))
+		fprintf(stderr, "darter bench: %s left out: the time is up\n", name);
+	return !bench_is_over(r);
+}
+
+/* The last case goes. False when it is the only one. */
+static bool
+drop_a_case(struct bench_run *r)
+{
+	unsigned i, n = 0, last = 0;
+
+	for (i = 0; i < r->def->n_cases; i++) {
+		n += r->is_chosen[i];
+		if (r->is_chosen[i])
+			last = i;
+	}
+	if (n <= 1)
+		return false;
+	r->is_chosen[last] = false;
+	fprintf(stderr, "darter bench: %s left out: no time for %d pairs\n",
+	    r->def->cases[last].name, BENCH_MIN_PAIRS);
 	return true;
 }
 
-/* The link's own rate, best of a few slices: what arrived, not what was sent. */
-static void
-measure_link(struct run *r, struct bench_variant *v)
-{
-	static const struct bench_case udp = { .name = "datagrams", .kind = BENCH_UDP };
-	struct bench_cmd cmd = { .what = BENCH_WHAT_SLICE, .slice_ms = UDP_SLICE_MS, .c = udp };
-	struct bench_reply reply[BENCH_ROLES];
-	unsigned i;
-	double pps;
-
-	for (i = 0; i < UDP_SLICES && v->is_up && !bench_interrupted; i++) {
-		progress(r, udp.name, v->name, i + 1);
-		if (!bench_variant_slice(v, &cmd, reply))
-			break;
-		if (reply[BENCH_SERVER].ops > reply[BENCH_CLIENT].ops)
-			continue;	/* leftovers of another slice are among them */
-		pps =
-		    (double)reply[BENCH_SERVER].ops * 1e9 / (double)reply[BENCH_CLIENT].elapsed_ns;
-		if (pps > v->udp_pps)
-			v->udp_pps = pps;
-	}
-	progress_end(r);
-}
-
+/* Of a round. Cases that have a slice for each link have fewer with --variants. */
 static unsigned
-start_variants(struct run *r)
+slices_of(const struct bench_run *r, const struct bench_case_name *c)
 {
-	unsigned i, n = 0;
-
-	for (i = 0; i < BENCH_VARIANTS && !bench_interrupted; i++) {
-		if (!r->v[i].is_wanted)
-			continue;
-		progress(r, "starting", r->v[i].name, 0);
-		if (bench_variant_start(&r->v[i], i, &r->o))
-			measure_link(r, &r->v[i]);
-		n += r->v[i].is_up;
-	}
-	progress_end(r);
-	return n;
+	if (c->n_slices < BENCH_VARIANTS || r->o.variants == NULL)
+		return c->n_slices;
+	return list_len(r->o.variants);
 }
 
-/*
- * Slices as long as the time allows; cases that would not get their pairs are left out, last ones
- * first.
- */
-static void
-plan(struct run *r, unsigned n_variants)
+void
+bench_plan(struct bench_run *r)
 {
 	double seconds = r->o.seconds > 0 ? r->o.seconds : r->o.is_quick ? QUICK_SECONDS : 0;
 	double left = seconds - (double)(bench_now_ns() - r->start_ns) / 1e9;
-	unsigned i, n_cases = 0;
 	double slice;
+	unsigned i, n;
 
-	for (i = 0; i < r->def->n_cases; i++)
-		n_cases += r->is_chosen[i];
 	r->slice_ms = DEFAULT_SLICE_MS;
 	if (seconds <= 0)
 		return;
-	for (;; n_cases--) {
-		slice = left * 1000 / (n_cases * n_variants * BENCH_MAX_ROUNDS) - OVERHEAD_MS;
-		if (slice >= MIN_SLICE_MS || n_cases == 1)
-			break;
-		for (i = r->def->n_cases; i-- > 0;)
-			if (r->is_chosen[i])
-				break;
-		r->is_chosen[i] = false;
-		fprintf(stderr, "darter bench: %s left out: no time for %d pairs\n",
-		    r->def->cases[i].name, BENCH_MIN_PAIRS);
-	}
+	do {
+		for (i = 0, n = 0; i < r->def->n_cases; i++)
+			n += r->is_chosen[i] ? slices_of(r, &r->def->cases[i]) : 0;
+		slice = left * 1000 / (n * BENCH_MAX_ROUNDS) - OVERHEAD_MS;
+	} while (slice < MIN_SLICE_MS && drop_a_case(r));
 	if (slice < r->slice_ms || r->o.seconds > 0)
 		r->slice_ms = slice < MIN_SLICE_MS ? MIN_SLICE_MS :
 		    slice > MAX_SLICE_MS ? MAX_SLICE_MS : (uint32_t)slice;
@@ -420,27 +327,6 @@ plan(struct run *r, unsigned n_variants)
 	if (r->o.seconds <= 0)
 		seconds = QUICK_MAX_SECONDS;
 	r->end_ns = r->start_ns + (uint64_t)(seconds * 1e9);
-}
-
-static int
-run_bench(struct run *r)
-{
-	unsigned i, n = start_variants(r);
-
-	if (n > 0 && !bench_interrupted) {
-		plan(r, n);
-		bench_print_head(&r->o, r->def->name, r->v);
-		for (i = 0; i < r->def->n_cases; i++)
-			if (r->is_chosen[i] && !run_case(r, &r->def->cases[i]))
-				break;
-		bench_print_tail(&r->o, r->def->name, r->v);
-	}
-	for (i = 0; i < BENCH_VARIANTS; i++) {
-		bench_variant_stop(&r->v[i]);
-		if (n == 0 && r->v[i].is_wanted && !bench_interrupted)
-			fprintf(stderr, "darter bench: %s: %s\n", r->v[i].name, r->v[i].why);
-	}
-	return bench_interrupted ? 130 : r->n_rows > 0 ? 0 : 1;
 }
 
 /* The links' sockets and the directory they are in. */
@@ -458,16 +344,43 @@ remove_dir(const char *dir)
 	rmdir(dir);
 }
 
+static int
+run_bench(struct bench_run *r)
+{
+	int rc = 0;
+
+	snprintf(r->o.dir, sizeof(r->o.dir), "/tmp/darter-bench-XXXXXX");
+	if (mkdtemp(r->o.dir) == NULL) {
+		fprintf(stderr, "darter bench: %s: %s\n", r->o.dir, strerror(errno));
+		return 1;
+	}
+	catch_signals();
+	r->start_ns = bench_now_ns();
+	r->has_terminal = isatty(2);
+	if (r->o.plot_file != NULL)
+		r->plot = bench_plot_new(r->o.plot_file, r->def->text, r->def->is_sweep);
+	r->def->run(r);
+	bench_progress_end(r);
+	remove_dir(r->o.dir);
+	if (r->plot != NULL)
+		rc = bench_plot_write(r->plot);
+	if (rc < 0) {
+		fprintf(stderr, "darter bench: %s: %s\n", r->o.plot_file, strerror(-rc));
+		return 1;
+	}
+	return bench_interrupted ? 130 : r->n_rows > 0 ? 0 : 1;
+}
+
 int
 cmd_bench(int argc, char **argv)
 {
-	static struct run r;
+	static struct bench_run r;
 	unsigned i;
 	int rc;
 
 	for (i = 0; argc > 1 && i < ARRAY_SIZE(benches); i++)
-		if (strcmp(argv[1], benches[i].name) == 0)
-			r.def = &benches[i];
+		if (strcmp(argv[1], benches[i]->name) == 0)
+			r.def = benches[i];
 	if (r.def == NULL) {
 		bool wants_help = argc > 1 &&
 		    (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0);
@@ -475,18 +388,10 @@ cmd_bench(int argc, char **argv)
 		usage(wants_help ? stdout : stderr);
 		return wants_help ? 0 : EXIT_USAGE;
 	}
+	if (pick_cpus(&r.o) < 0)
+		return EXIT_USAGE;
 	rc = parse_options(&r, argc - 1, argv + 1);
 	if (rc != 0)
 		return rc > 0 ? 0 : EXIT_USAGE;
-	snprintf(r.o.dir, sizeof(r.o.dir), "/tmp/darter-bench-XXXXXX");
-	if (mkdtemp(r.o.dir) == NULL) {
-		fprintf(stderr, "darter bench: %s: %s\n", r.o.dir, strerror(errno));
-		return 1;
-	}
-	catch_signals();
-	r.start_ns = bench_now_ns();
-	r.has_terminal = isatty(2);
-	rc = run_bench(&r);
-	remove_dir(r.o.dir);
-	return rc;
+	return run_bench(&r);
 }

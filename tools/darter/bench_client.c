@@ -10,10 +10,12 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "bench.h"
 
 #define WARM_UP_TRIPS	64
+#define MAX_TIMED	100000	/* trips of a slice whose time is kept */
 #define CLOCK_EVERY	8	/* operations between looks at the clock */
 /* whole answers compared, beside the number that each one carries */
 #define VERIFY_EVERY	16
@@ -33,11 +35,17 @@ struct running {
 	bool is_hello;		/* the link may not be up yet: wait shortly */
 };
 
+void
+bench_note_failure(struct bench_reply *reply, const char *what)
+{
+	if (reply->failed++ == 0)
+		snprintf(reply->why, BENCH_WHY_MAX, "client: %s: %s", what, strerror(errno));
+}
+
 static void
 note_failure(struct running *r, const char *what)
 {
-	if (r->reply->failed++ == 0)
-		snprintf(r->reply->why, BENCH_WHY_MAX, "client: %s: %s", what, strerror(errno));
+	bench_note_failure(r->reply, what);
 }
 
 static struct sockaddr_in
@@ -132,19 +140,35 @@ is_echo(const uint8_t *request, const uint8_t *answer, uint32_t len, uint64_t nu
 	    0;
 }
 
+/* One trip, timed into `took` if that is given. */
+static bool
+timed_trip(struct running *r, int fd, const uint8_t *request, uint8_t *answer, double *took)
+{
+	uint64_t start = took != NULL ? bench_now_ns() : 0;
+
+	if (!one_trip(r, fd, request, answer))
+		return false;
+	if (took != NULL)
+		*took = (double)(bench_now_ns() - start);
+	return true;
+}
+
+/* `took` has room for MAX_TIMED trips, or is NULL. */
 static void
-run_trips(struct running *r, int fd, uint8_t *request, uint8_t *answer)
+run_trips(struct running *r, int fd, uint8_t *request, uint8_t *answer, double *took)
 {
 	uint32_t len = r->cmd->c.n_bytes;
-	uint64_t i;
+	uint64_t i, done;
 
 	for (i = 0;; i++) {
+		done = i < WARM_UP_TRIPS ? 0 : i - WARM_UP_TRIPS;
 		if (i == WARM_UP_TRIPS)
 			begin_time(r);
 		if (i > WARM_UP_TRIPS && i % CLOCK_EVERY == 0 && bench_now_ns() >= r->end_ns)
 			break;
 		stamp(request, len, i);
-		if (!one_trip(r, fd, request, answer))
+		if (!timed_trip(r, fd, request, answer, took != NULL && done < MAX_TIMED ?
+		    took + done : NULL))
 			break;
 		if (!is_echo(request, answer, len, i)) {
 			errno = EBADMSG;
@@ -152,10 +176,12 @@ run_trips(struct running *r, int fd, uint8_t *request, uint8_t *answer)
 		}
 		r->reply->bytes += len;
 	}
-	if (i > WARM_UP_TRIPS) {
-		end_time(r);
-		r->reply->ops = i - WARM_UP_TRIPS;
-	}
+	if (i <= WARM_UP_TRIPS)
+		return;
+	end_time(r);
+	r->reply->ops = done;
+	if (took != NULL)
+		bench_times_of(took, done < MAX_TIMED ? done : MAX_TIMED, &r->reply->times);
 }
 
 static void
@@ -163,11 +189,13 @@ run_rr(struct running *r)
 {
 	struct sockaddr_in a = server_addr(r, BENCH_PORT);
 	uint8_t *buf = malloc(2 * BENCH_MAX_BYTES);
+	bool is_timed = r->cmd->c.kind == BENCH_LATENCY;
+	double *took = is_timed ? malloc(MAX_TIMED * sizeof(*took)) : NULL;
 	int fd = r->net->socket(AF_INET, SOCK_STREAM, 0);
 	int one = 1;
 	uint32_t i;
 
-	if (buf == NULL || fd < 0) {
+	if (buf == NULL || fd < 0 || (is_timed && took == NULL)) {
 		note_failure(r, "socket");
 	} else {
 		r->net->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
@@ -177,9 +205,11 @@ run_rr(struct running *r)
 		if (r->net->connect(fd, (struct sockaddr *)&a, sizeof(a)) < 0)
 			note_failure(r, "connect");
 		else
-			run_trips(r, fd, buf, buf + BENCH_MAX_BYTES);
-		r->net->close(fd);
+			run_trips(r, fd, buf, buf + BENCH_MAX_BYTES, took);
 	}
+	if (fd >= 0)
+		r->net->close(fd);
+	free(took);
 	free(buf);
 }
 
@@ -424,21 +454,64 @@ settle(const struct bench_net *net)
 	net->close(ep);
 }
 
+/* The process does nothing; what its netisrs cost meanwhile. */
+static void
+run_idle(struct running *r)
+{
+	struct timespec pause = { .tv_sec = r->cmd->slice_ms / 1000,
+	    .tv_nsec = (long)(r->cmd->slice_ms % 1000) * 1000000 };
+	struct timespec before, after;
+
+	begin_time(r);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &before);
+	nanosleep(&pause, NULL);
+	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &after);
+	end_time(r);
+	r->reply->cpu_ns = (uint64_t)((after.tv_sec - before.tv_sec) * 1000000000 +
+	    after.tv_nsec - before.tv_nsec);
+}
+
+static void
+run_slice(const struct bench_worker *w, struct running *r)
+{
+	switch (r->cmd->c.kind) {
+	case BENCH_RR: case BENCH_LATENCY: run_rr(r); break;
+	case BENCH_UDP: run_udp(r); break;
+	case BENCH_IDLE: run_idle(r); break;
+	case BENCH_RAW: bench_raw_slice(w, r->cmd, r->reply); break;
+	case BENCH_CHURN: bench_churn_slice(w, r->cmd, r->reply); break;
+	case BENCH_HOLD: bench_ports_slice(w, r->cmd, r->reply); break;
+	case BENCH_MSG: bench_msg_slice(w, r->cmd, r->reply); break;
+	case BENCH_CONNECT: case BENCH_CRR:
+		if (r->cmd->c.inflight <= 1)
+			run_one_by_one(r);
+		else
+			run_in_flight(r);
+		break;
+	}
+}
+
 void
-bench_client_slice(const struct bench_net *net, uint32_t server_ip, const struct bench_cmd *cmd,
+bench_client_slice(const struct bench_worker *w, const struct bench_cmd *cmd,
     struct bench_reply *ret)
 {
-	struct running r = { .net = net, .cmd = cmd, .reply = ret, .server_ip = server_ip };
+	struct running r = { .net = w->net, .cmd = cmd, .reply = ret, .server_ip = w->server_ip };
+	bool is_darter = w->net == &bench_net_darter;
 
-	if (cmd->c.kind == BENCH_RR)
-		run_rr(&r);
-	else if (cmd->c.kind == BENCH_UDP)
-		run_udp(&r);
-	else if (cmd->c.inflight <= 1)
-		run_one_by_one(&r);
-	else
-		run_in_flight(&r);
-	settle(net);
+	if (is_darter && bench_knobs_set(cmd->knobs, ret->why) < 0) {
+		ret->failed = 1;
+		return;
+	}
+	if (is_darter && (cmd->c.kind == BENCH_CONNECT || cmd->c.kind == BENCH_CRR))
+		bench_counters_begin(ret);
+	run_slice(w, &r);
+	/* Leftovers of the knobs' last setting end under it. */
+	if (w->has_peer && cmd->c.kind != BENCH_RAW && cmd->c.kind != BENCH_IDLE)
+		settle(w->net);
+	if (is_darter && (cmd->c.kind == BENCH_CONNECT || cmd->c.kind == BENCH_CRR))
+		bench_counters_end(ret);
+	if (is_darter && bench_knobs_set(cmd->knobs_after, ret->why) < 0)
+		ret->failed++;
 }
 
 int

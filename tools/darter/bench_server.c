@@ -17,6 +17,7 @@
 #define IS_UDP		(UINT64_C(2) << 32)
 #define ACCEPT_BATCH	64
 #define WAIT_MS		2
+#define IDLE_WAIT_MS	20	/* looking around costs CPU time too */
 /* for what is still on its way when the client is done */
 #define GRACE_NS	UINT64_C(500000000)
 #define ECHO_WAIT_S	2
@@ -27,6 +28,13 @@ struct serving {
 	struct bench_reply *reply;
 	unsigned open;
 };
+
+/* Does a connection of this case stay, for one request after the other? */
+static bool
+has_trips(const struct serving *v)
+{
+	return v->c->kind == BENCH_RR || v->c->kind == BENCH_LATENCY;
+}
 
 static int
 complain(char *why, const char *what)
@@ -151,14 +159,14 @@ accept_some(struct serving *v, int listener)
 	unsigned i;
 
 	for (i = 0; i < ACCEPT_BATCH; i++) {
-		fd = net->accept4(listener, NULL, NULL, v->c->kind == BENCH_RR ? 0 : SOCK_NONBLOCK);
+		fd = net->accept4(listener, NULL, NULL, has_trips(v) ? 0 : SOCK_NONBLOCK);
 		if (fd < 0) {
 			if (errno != EAGAIN && errno != EINTR)
 				note_failure(v, "accept");
 			return;
 		}
 		v->reply->ops++;
-		if (v->c->kind == BENCH_RR) {
+		if (has_trips(v)) {
 			net->setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
 			net->setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &wait, sizeof(wait));
 			echo_until_eof(v, fd);
@@ -202,7 +210,8 @@ bench_server_slice(struct bench_server *s, const struct bench_cmd *cmd, struct b
 	int i, n;
 
 	for (;;) {
-		n = s->net->epoll_wait(s->ep, evs, ARRAY_SIZE(evs), WAIT_MS);
+		n = s->net->epoll_wait(s->ep, evs, ARRAY_SIZE(evs),
+		    v.c->kind == BENCH_IDLE ? IDLE_WAIT_MS : WAIT_MS);
 		for (i = 0; i < n; i++)
 			handle(&v, &evs[i]);
 		if (!atomic_load_explicit(&shared->stop, memory_order_acquire))

@@ -6,6 +6,7 @@
  * machine is nothing like a normal distribution. The resampling is seeded alike each time, so the
  * same samples print the same interval.
  */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,36 @@ bench_median(const double *v, unsigned n)
 	memcpy(sorted, v, n * sizeof(*v));
 	qsort(sorted, n, sizeof(*sorted), compare_doubles);
 	return median_of_sorted(sorted, n);
+}
+
+/* The smallest value that a share q of the sorted ones does not exceed. */
+static double
+quantile_of_sorted(const double *v, size_t n, double q)
+{
+	size_t at = (size_t)ceil(q * (double)n);
+
+	return v[at == 0 ? 0 : at - 1];
+}
+
+void
+bench_times_of(double *v, size_t n, struct bench_times *ret)
+{
+	double sum = 0, squares = 0;
+	size_t i;
+
+	memset(ret, 0, sizeof(*ret));
+	if (n == 0)
+		return;
+	for (i = 0; i < n; i++)
+		sum += v[i];
+	ret->mean_ns = sum / (double)n;
+	for (i = 0; i < n; i++)
+		squares += (v[i] - ret->mean_ns) * (v[i] - ret->mean_ns);
+	ret->sd_ns = n > 1 ? sqrt(squares / (double)(n - 1)) : 0;
+	qsort(v, n, sizeof(*v), compare_doubles);
+	ret->p50_ns = quantile_of_sorted(v, n, 0.5);
+	ret->p99_ns = quantile_of_sorted(v, n, 0.99);
+	ret->p999_ns = quantile_of_sorted(v, n, 0.999);
 }
 
 /* xorshift64* (Vigna, 2016). */

@@ -1,12 +1,15 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Variants: starting, running and ending their workers. Workers are forked from the conductor,
- * which never has a stack or a thread. They die with it (PR_SET_PDEATHSIG), whatever happens to it.
+ * Pairs of workers: starting, running and ending them. Workers are forked from the conductor, which
+ * never has a stack or a thread. They die with it (PR_SET_PDEATHSIG), whatever happens to it.
  *
- *   cable   one process, two threads, two stacks, device "pair:"
- *   memif   two processes, net_memif (shared memory, copied by both sides)
- *   vhost   two processes, net_vhost and net_virtio_user
- *   kernel  two processes in two namespaces (bench_veth.c)
+ *   cable        one process, two threads, two stacks, device "pair:"
+ *   memif        two processes, net_memif (shared memory, copied by both sides)
+ *   vhost        two processes, net_vhost and net_virtio_user
+ *   kernel       two processes in two namespaces (bench_veth.c)
+ *   loopback     two processes in one namespace
+ *   respond      one process, a client; the device "respond:" plays all other hosts
+ *   kernel loop  a client in a namespace of its own (bench_veth.c)
  */
 #include <errno.h>
 #include <pthread.h>
@@ -22,11 +25,11 @@
 #include "bench.h"
 
 #define READY_MS	30000
-#define REPLY_MS	6000	/* beyond the slice */
+#define REPLY_MS	10000	/* beyond the slice */
 #define QUIT_MS		3000
 #define NET_DARTER	0x0a620000u	/* 10.98.0.0/24 */
 #define NET_KERNEL	0x0a630000u	/* 10.99.0.0/24 */
-#define MAX_OVERRIDES	12
+#define MAX_OVERRIDES	16
 
 struct overrides {
 	char text[MAX_OVERRIDES][256];
@@ -48,33 +51,52 @@ override(struct overrides *o, const char *fmt, ...)
 }
 
 static void
-device_of(enum bench_variant_id id, enum bench_role role, const char *dir, char *dev, size_t size)
+device_of(enum bench_link link, enum bench_role role, const struct bench_options *o, char *dev,
+    size_t size)
 {
-	if (id == BENCH_CABLE)
+	bool is_server = role == BENCH_SERVER;
+
+	if (link == BENCH_CABLE)
 		snprintf(dev, size, "pair:bench");
-	else if (id == BENCH_MEMIF)
+	else if (link == BENCH_RESPOND)
+		snprintf(dev, size, "respond:");
+	else if (link == BENCH_MEMIF)
 		snprintf(dev, size,
-		"net_memif0,role=%s,id=0,socket=%s/memif.sock,socket-abstract=no,"
-		    "rsize=10", role == BENCH_SERVER ? "server" : "client", dir);
-	else if (role == BENCH_SERVER)
-		snprintf(dev, size, "net_vhost0,iface=%s/vhost.sock,queues=1", dir);
+		    "net_memif0,role=%s,id=0,socket=%s/memif.sock,socket-abstract=no,rsize=10",
+		    is_server ? "server" : "client", o->dir);
+	else if (is_server)
+		snprintf(dev, size, "net_vhost0,iface=%s/vhost.sock,queues=1,tso=1", o->dir);
 	else
 		snprintf(dev, size, "net_virtio_user0,path=%s/vhost.sock,queues=1,queue_size=1024",
-		    dir);
+		    o->dir);
 }
 
-/* The attached profile: one netisr, held by the worker's thread, which polls. */
+/*
+ * The background threads: one on each CPU when the stack has several, else on this end's CPU.
+ * Attached threads poll; the shared profile is the stack's default.
+ */
 static void
-make_overrides(struct overrides *o, enum bench_variant_id id, enum bench_role role, const char *dir)
+make_overrides(struct overrides *o, const struct bench_setup *su, enum bench_role role,
+    const struct bench_options *opts)
 {
 	char dev[200];
+	unsigned i;
 
-	device_of(id, role, dir, dev, sizeof(dev));
-	override(o, "stack.netisrs=1");
-	override(o, "stack.packets=16384");
-	override(o, "sysctl.net.isr.poll_idle_us=-1");
+	device_of(su->link, role, opts, dev, sizeof(dev));
+	override(o, "stack.netisrs=%u", su->n_netisrs);
+	override(o, "stack.packets=%u", 16384 * su->n_netisrs);
 	override(o, "port.link.device=%s", dev);
 	override(o, "port.link.addr=10.98.0.%d/24", role == BENCH_SERVER ? 1 : 2);
+	if (su->n_netisrs > 1)
+		override(o, "stack.cpus=%d,%d", opts->cpu[0], opts->cpu[1]);
+	else
+		override(o, "stack.cpus=%d", opts->cpu[role]);
+	if (su->profile[role] == BENCH_PROFILE_ATTACHED && su->n_netisrs == 1)
+		override(o, "sysctl.net.isr.poll_idle_us=-1");
+	if (su->profile[role] == BENCH_PROFILE_PINNED)
+		override(o, "sysctl.net.isr.borrow=never");
+	for (i = 0; i < ARRAY_SIZE(su->more) && su->more[i] != NULL; i++)
+		override(o, "%s", su->more[i]);
 }
 
 /* ---- starting ---- */
@@ -119,7 +141,7 @@ make_sockets(struct bench_variant *v, int ret[BENCH_ROLES])
 }
 
 static pid_t
-fork_workers(struct bench_variant *v, enum bench_variant_id id, struct bench_worker *w,
+fork_workers(struct bench_variant *v, enum bench_link link, struct bench_worker *w,
     enum bench_role role)
 {
 	pid_t self = getpid(), pid;
@@ -131,10 +153,14 @@ fork_workers(struct bench_variant *v, enum bench_variant_id id, struct bench_wor
 	bench_child_init(self);
 	close(v->ctl_fd[BENCH_SERVER]);
 	close(v->ctl_fd[BENCH_CLIENT]);
-	if (id == BENCH_CABLE)
+	if (link == BENCH_CABLE)
 		cable_main(w);
-	if (id == BENCH_KERNEL)
+	if (link == BENCH_KERNEL)
 		bench_veth_main(w);
+	if (link == BENCH_LOOPBACK)
+		bench_loopback_main(w);
+	if (link == BENCH_KERNEL_LOOP)
+		bench_loop_main(&w[BENCH_CLIENT]);
 	close(w[role == BENCH_SERVER ? BENCH_CLIENT : BENCH_SERVER].ctl_fd);
 	bench_worker_run(&w[role]);
 	_exit(0);
@@ -180,53 +206,79 @@ introduce(struct bench_variant *v)
 	return await(v, BENCH_SERVER, REPLY_MS, &reply);
 }
 
+static bool
+is_kernel(enum bench_link link)
+{
+	return link == BENCH_KERNEL || link == BENCH_LOOPBACK || link == BENCH_KERNEL_LOOP;
+}
+
 static void
-make_workers(struct bench_variant *v, enum bench_variant_id id, const struct bench_options *o,
+make_workers(struct bench_variant *v, const struct bench_setup *su, const struct bench_options *o,
     const int ctl[BENCH_ROLES], struct overrides ov[BENCH_ROLES], struct bench_worker *w)
 {
 	unsigned i;
 
 	for (i = 0; i < BENCH_ROLES; i++) {
-		w[i] = (struct bench_worker){ .role = i, .ctl_fd = ctl[i], .cpu = o->cpu[i],
+		w[i] = (struct bench_worker){ .role = i, .profile = su->profile[i],
+		    .ctl_fd = ctl[i], .cpu = su->is_unpinned ? -1 : o->cpu[i], .cpus = o->cpu,
 		    .net = &bench_net_darter, .shared = v->shared, .overrides = ov[i].list,
-		    .server_ip = (id == BENCH_KERNEL ? NET_KERNEL : NET_DARTER) + 1 };
-		if (id == BENCH_KERNEL)
+		    .has_peer = v->has_server,
+		    .server_ip = (is_kernel(su->link) ? NET_KERNEL : NET_DARTER) + 1 };
+		/* It would only share the CPU of the thread that polls for it. */
+		if (su->profile[i] == BENCH_PROFILE_PINNED)
+			w[i].cpu = o->cpu[BENCH_ROLES - 1 - i];
+		if (is_kernel(su->link))
 			w[i].net = o->kernel_spins ? &bench_net_kernel_spin : &bench_net_kernel;
 		else
-			make_overrides(&ov[i], id, i, o->dir);
+			make_overrides(&ov[i], su, i, o);
 	}
 }
 
+/* Both workers are in one process, which is forked. */
+static bool
+start_one(struct bench_variant *v, enum bench_link link, struct bench_worker *w, const int *ctl)
+{
+	v->pid[BENCH_CLIENT] = fork_workers(v, link, w, BENCH_CLIENT);
+	close(ctl[BENCH_SERVER]);
+	close(ctl[BENCH_CLIENT]);
+	if (v->pid[BENCH_CLIENT] < 0)
+		return false;
+	return v->has_server ? await_ready(v, BENCH_SERVER) && introduce(v) :
+	    await_ready(v, BENCH_CLIENT);
+}
+
+/* A server makes the link's socket; a client that comes too early would not find it. */
+static bool
+start_two(struct bench_variant *v, enum bench_link link, struct bench_worker *w, const int *ctl)
+{
+	bool is_good;
+
+	v->pid[BENCH_SERVER] = fork_workers(v, link, w, BENCH_SERVER);
+	close(ctl[BENCH_SERVER]);
+	is_good = v->pid[BENCH_SERVER] > 0 && await_ready(v, BENCH_SERVER);
+	if (is_good)
+		v->pid[BENCH_CLIENT] = fork_workers(v, link, w, BENCH_CLIENT);
+	close(ctl[BENCH_CLIENT]);
+	return is_good && v->pid[BENCH_CLIENT] > 0 && introduce(v);
+}
+
 bool
-bench_variant_start(struct bench_variant *v, enum bench_variant_id id,
+bench_variant_start(struct bench_variant *v, const struct bench_setup *su,
     const struct bench_options *o)
 {
 	static struct overrides ov[BENCH_ROLES];	/* read by the forked workers */
 	struct bench_worker w[BENCH_ROLES];
-	bool is_one = id == BENCH_CABLE || id == BENCH_KERNEL;
 	int ctl[BENCH_ROLES];
 
 	memset(ov, 0, sizeof(ov));
+	v->has_server = su->link < BENCH_VARIANTS;
 	if (!make_sockets(v, ctl)) {
 		snprintf(v->why, sizeof(v->why), "control sockets: %s", strerror(errno));
 		return false;
 	}
-	make_workers(v, id, o, ctl, ov, w);
-	v->pid[BENCH_SERVER] = fork_workers(v, id, w, BENCH_SERVER);
-	/* A server makes the link's socket; a client that comes too early would not find it. */
-	v->is_up = v->pid[BENCH_SERVER] > 0;
-	if (is_one) {
-		close(ctl[BENCH_SERVER]);
-		close(ctl[BENCH_CLIENT]);
-		v->is_up = v->is_up && await_ready(v, BENCH_SERVER) && introduce(v);
-	} else {
-		close(ctl[BENCH_SERVER]);
-		v->is_up = v->is_up && await_ready(v, BENCH_SERVER);
-		if (v->is_up)
-			v->pid[BENCH_CLIENT] = fork_workers(v, id, w, BENCH_CLIENT);
-		close(ctl[BENCH_CLIENT]);
-		v->is_up = v->is_up && v->pid[BENCH_CLIENT] > 0 && introduce(v);
-	}
+	make_workers(v, su, o, ctl, ov, w);
+	v->is_up = su->link == BENCH_MEMIF || su->link == BENCH_VHOST ?
+	    start_two(v, su->link, w, ctl) : start_one(v, su->link, w, ctl);
 	if (!v->is_up)
 		bench_variant_stop(v);
 	return v->is_up;
@@ -276,21 +328,32 @@ bench_variant_stop(struct bench_variant *v)
 
 /* ---- slices ---- */
 
+/* The server's half of a slice, when the client is done. */
+static bool
+end_slice(struct bench_variant *v, const struct bench_cmd *cmd,
+    struct bench_reply ret[BENCH_ROLES])
+{
+	enum bench_kind kind = cmd->c.kind;
+
+	if (kind == BENCH_CONNECT || kind == BENCH_CRR || kind == BENCH_CHURN)
+		atomic_store(&v->shared->expect, ret[BENCH_CLIENT].ops);
+	atomic_store_explicit(&v->shared->stop, 1, memory_order_release);
+	return await(v, BENCH_SERVER, REPLY_MS, &ret[BENCH_SERVER]);
+}
+
 bool
 bench_variant_slice(struct bench_variant *v, const struct bench_cmd *cmd,
     struct bench_reply ret[BENCH_ROLES])
 {
+	memset(ret, 0, BENCH_ROLES * sizeof(*ret));
 	atomic_store(&v->shared->stop, 0);
 	atomic_store(&v->shared->expect, 0);
-	if (bench_msg_send(v->ctl_fd[BENCH_SERVER], cmd, sizeof(*cmd)) == 0 &&
+	if ((!v->has_server ||
+	    bench_msg_send(v->ctl_fd[BENCH_SERVER], cmd, sizeof(*cmd)) == 0) &&
 	    bench_msg_send(v->ctl_fd[BENCH_CLIENT], cmd, sizeof(*cmd)) == 0 &&
-	    await(v, BENCH_CLIENT, (int)cmd->slice_ms + REPLY_MS, &ret[BENCH_CLIENT])) {
-		if (cmd->c.kind == BENCH_CONNECT || cmd->c.kind == BENCH_CRR)
-			atomic_store(&v->shared->expect, ret[BENCH_CLIENT].ops);
-		atomic_store_explicit(&v->shared->stop, 1, memory_order_release);
-		if (await(v, BENCH_SERVER, REPLY_MS, &ret[BENCH_SERVER]))
-			return true;
-	}
+	    await(v, BENCH_CLIENT, (int)cmd->slice_ms + REPLY_MS, &ret[BENCH_CLIENT]) &&
+	    (!v->has_server || end_slice(v, cmd, ret)))
+		return true;
 	bench_variant_stop(v);
 	return false;
 }

@@ -4,6 +4,10 @@
  * user namespace comes first. The namespaces have no name and go with the last process in them:
  * nothing is left behind, however the benchmark ends. Time-wait ports may be reused after a second
  * (tcp_tw_reuse), as darter does, or the local ports would be spent at once.
+ *
+ * The loopback's variant has one namespace for both. The port benchmark's holds the client alone:
+ * its range of local ports is darter's (32768 to 60999), or as much of it as the descriptors of a
+ * process allow.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +16,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -162,5 +167,72 @@ bench_veth_main(const struct bench_worker *w)
 	}
 	bench_worker_run(&w[BENCH_CLIENT]);
 	waitpid(server, NULL, 0);
+	_exit(0);
+}
+
+/* The range of local ports in this namespace: all of it may be held open at once. */
+static bool
+set_ports(char *why)
+{
+	struct rlimit lim;
+	unsigned count = BENCH_LOCAL_PORTS;
+	char text[32];
+
+	if (getrlimit(RLIMIT_NOFILE, &lim) == 0) {
+		lim.rlim_cur = lim.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &lim);
+		if (lim.rlim_cur < count + BENCH_SPARE_FDS)
+			count = lim.rlim_cur < 4096 ? 1024 :
+			    (unsigned)lim.rlim_cur - BENCH_SPARE_FDS;
+	}
+	snprintf(text, sizeof(text), "%d %u", BENCH_LOCAL_FIRST, BENCH_LOCAL_FIRST + count - 1);
+	if (!write_file("/proc/sys/net/ipv4/ip_local_port_range", text)) {
+		snprintf(why, BENCH_WHY_MAX, "ip_local_port_range: %s", strerror(errno));
+		return false;
+	}
+	write_file("/proc/sys/net/core/somaxconn", "65535");
+	return true;
+}
+
+static bool
+enter_loopback(char *why)
+{
+	return enter_namespaces(why) && ip(why, "link set lo up") &&
+	    ip(why, "addr add 10.99.0.1/32 dev lo") &&
+	    write_file("/proc/sys/net/ipv4/tcp_tw_reuse", "1");
+}
+
+void
+bench_loopback_main(const struct bench_worker *w)
+{
+	char why[BENCH_WHY_MAX] = "tcp_tw_reuse cannot be set";
+	pid_t self = getpid(), server = -1;
+
+	if (enter_loopback(why))
+		server = fork();
+	if (server < 0) {
+		bench_worker_fail(&w[BENCH_SERVER], why);
+		_exit(1);
+	}
+	if (server == 0) {
+		bench_child_init(self);
+		bench_worker_run(&w[BENCH_SERVER]);
+		_exit(0);
+	}
+	bench_worker_run(&w[BENCH_CLIENT]);
+	waitpid(server, NULL, 0);
+	_exit(0);
+}
+
+void
+bench_loop_main(const struct bench_worker *w)
+{
+	char why[BENCH_WHY_MAX] = "tcp_tw_reuse cannot be set";
+
+	if (!enter_loopback(why) || !set_ports(why)) {
+		bench_worker_fail(w, why);
+		_exit(1);
+	}
+	bench_worker_run(w);
 	_exit(0);
 }

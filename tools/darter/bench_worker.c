@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * A worker: one end of a variant. It pins itself, opens a stack and attaches to its netisr (darter)
- * or takes the namespace it is in (kernel), says that it is ready and then runs slices as told.
+ * A worker: one end of a link. It pins itself, opens a stack and, with that profile, attaches to
+ * its netisr (darter), or takes the namespace it is in (kernel), says that it is ready and then
+ * runs slices as told.
  * Between slices it sleeps on its control socket, so that the variants do not take each other's
  * cores.
  */
@@ -11,7 +12,7 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-#include <darter/darter.h>
+#include <darter/stats.h>
 
 #include "bench.h"
 
@@ -45,6 +46,8 @@ open_stack(const struct bench_worker *w, struct darter_stack **ret, char *why)
 	if (*ret == NULL)
 		return false;
 	darter_stack_use(*ret);
+	if (w->profile != BENCH_PROFILE_ATTACHED)
+		return true;
 	rc = darter_attach(*ret, 0);
 	if (rc == 0)
 		return true;
@@ -52,6 +55,32 @@ open_stack(const struct bench_worker *w, struct darter_stack **ret, char *why)
 	darter_stack_close(*ret);
 	*ret = NULL;
 	return false;
+}
+
+/* A server's knobs are the slice's too, before its first connection and after its last. */
+static void
+serve_slice(const struct bench_worker *w, struct bench_server *server, const struct bench_cmd *cmd,
+    struct bench_reply *reply)
+{
+	struct darter_msg_rate one = { .count = 1, .batch = 1 };
+	bool is_darter = w->net == &bench_net_darter;
+
+	if (cmd->c.kind == BENCH_RAW) {
+		bench_raw_slice(w, cmd, reply);
+		return;
+	}
+	if (is_darter && bench_knobs_set(cmd->server_knobs, reply->why) < 0)
+		reply->failed++;
+	/* Asleep when the knob was set, it would begin to poll with the first packet only. */
+	if (w->profile == BENCH_PROFILE_PINNED && darter_msg_rate(NULL, 0, &one) < 0)
+		reply->failed++;
+	if (is_darter)
+		bench_counters_begin(reply);
+	bench_server_slice(server, cmd, w->shared, reply);
+	if (is_darter)
+		bench_counters_end(reply);
+	if (is_darter && bench_knobs_set(cmd->server_knobs_after, reply->why) < 0)
+		reply->failed++;
 }
 
 static void
@@ -64,9 +93,9 @@ serve_conductor(const struct bench_worker *w, struct bench_server *server)
 	    BENCH_WHAT_QUIT) {
 		memset(&reply, 0, sizeof(reply));
 		if (w->role == BENCH_SERVER)
-			bench_server_slice(server, &cmd, w->shared, &reply);
+			serve_slice(w, server, &cmd, &reply);
 		else
-			bench_client_slice(w->net, w->server_ip, &cmd, &reply);
+			bench_client_slice(w, &cmd, &reply);
 		if (bench_msg_send(w->ctl_fd, &reply, sizeof(reply)) < 0)
 			break;
 	}
@@ -81,7 +110,7 @@ bench_worker_run(const struct bench_worker *w)
 	bool is_good = true;
 	int rc;
 
-	rc = bench_pin(w->cpu);
+	rc = w->cpu < 0 ? 0 : bench_pin(w->cpu);
 	if (rc < 0) {
 		is_good = false;
 		snprintf(ready.why, sizeof(ready.why), "CPU %d: %s", w->cpu, strerror(-rc));
@@ -90,13 +119,14 @@ bench_worker_run(const struct bench_worker *w)
 		is_good = open_stack(w, &stack, ready.why);
 	if (is_good && w->role == BENCH_SERVER)
 		is_good = bench_server_init(&server, w->net, ready.why) == 0;
-	if (is_good && w->role == BENCH_CLIENT)
+	if (is_good && w->role == BENCH_CLIENT && w->has_peer)
 		is_good = bench_client_hello(w->net, w->server_ip, ready.why) == 0;
 	ready.failed = !is_good;
 	if (bench_msg_send(w->ctl_fd, &ready, sizeof(ready)) == 0 && is_good)
 		serve_conductor(w, &server);
 	if (stack != NULL) {
-		darter_detach();
+		if (w->profile == BENCH_PROFILE_ATTACHED)
+			darter_detach();
 		darter_stack_close(stack);
 	}
 }

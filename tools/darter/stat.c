@@ -1,10 +1,12 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * `darter stat`: the catalogue of counters, as the library has it. A program reads their values
- * with darter_counter_visit; those shown here are a fresh stack's.
+ * `darter stat`: the catalogue of counters, as the library has it, with the values of a stack that
+ * it opens itself. A stack lives inside its program, where darter_counter_visit reads the same
+ * names: there is no way in from another process.
  */
 #include <inttypes.h>
 #include <string.h>
+#include <unistd.h>
 
 #include <darter/stats.h>
 
@@ -15,8 +17,10 @@ static const char help[] =
     "\n"
     "Lists the counters of a stack and what they mean: drops (one for each reason why a packet\n"
     "is lost), events (only grow) and gauges (levels). With PREFIX, those whose names begin so.\n"
-    "The values are those of a stack that was just opened; they are printed when not 0, or with "
-    "-a.\n"
+    "The values are those of a stack that is opened for it: with -c or -o, what its ports meet in\n"
+    "their first quarter of a second. They are printed when not 0, or with -a. The stack of a\n"
+    "running program cannot be seen from outside: the program prints its counters, under these\n"
+    "names, with darter_counter_visit or darter_counter_get (darter/stats.h).\n"
     "\n"
     "  -a, --all        print all values\n"
     "  -c, --conf FILE  of a stack with this configuration (its ports are opened)\n"
@@ -27,6 +31,8 @@ static const char help[] =
     "  darter stat\n"
     "  darter stat drop_tcp tcp_re\n"
     "  darter stat --json\n";
+
+#define FIRST_MOMENTS_US	250000
 
 struct listing {
 	const struct common *c;
@@ -99,6 +105,8 @@ cmd_stat(int argc, char **argv)
 		fprintf(stderr, "darter: %s\n", err);
 		return 1;
 	}
+	if (c.conf_file != NULL || c.n_overrides > 0)
+		usleep(FIRST_MOMENTS_US);
 	l.prefixes = argv + first;
 	l.n_prefixes = argc - first;
 	if (c.is_json)

@@ -2,8 +2,8 @@
 /*
  * Accepts and closes, with blocking calls, until SIGINT or SIGTERM (or -l seconds). One listener
  * for all instances, or with -r a SO_REUSEPORT listener each; -B then also pins instance n to CPU n
- * (DragonFly asks SO_CPUHINT for the CPU; there is no such option here). Prints nothing; counts
- * with --json.
+ * and asks for the connections that arrive there (SO_INCOMING_CPU; DragonFly asks SO_CPUHINT for
+ * the CPU). Prints nothing; counts with --json.
  */
 #include <err.h>
 #include <errno.h>
@@ -30,7 +30,7 @@ work(struct instance *in)
 	int listener = listeners[must_share ? in->id : 0];
 
 	if (must_share && must_pin)
-		netrate_pin(in->id);
+		netrate_pin(in->id, listener);
 	while (!netrate_must_stop(in)) {
 		int fd = net->accept4(listener, NULL, NULL, 0);
 

@@ -3,7 +3,8 @@
  * Accepts, waits for the client's FIN, then closes: many connections at once in each instance, with
  * epoll (DragonFly's uses kqueue). The client is thus the one that keeps TIME-WAIT. Until SIGINT or
  * SIGTERM (or -l seconds). One listener for all instances, or with -r a SO_REUSEPORT listener each;
- * -B then also pins instance n to CPU n. Prints nothing; counts with --json.
+ * -B then also pins instance n to CPU n, for the connections that arrive there. Prints nothing;
+ * counts with --json.
  */
 #include <err.h>
 #include <errno.h>
@@ -73,7 +74,7 @@ work(struct instance *in)
 	if (ep < 0)
 		err(1, "epoll_create1 failed");
 	if (must_share && must_pin)
-		netrate_pin(in->id);
+		netrate_pin(in->id, listener);
 	watch(ep, listener, EPOLLIN);
 	while (!netrate_must_stop(in)) {
 		n = net->epoll_wait(ep, evs, EVENTS, -1);

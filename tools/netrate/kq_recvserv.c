@@ -86,7 +86,7 @@ serve_data(struct instance *in)
 	if (ep < 0 || buf == NULL)
 		err(1, "epoll and a buffer of %zu bytes", buf_bytes);
 	if (must_pin)
-		netrate_pin(in->id);
+		netrate_pin(in->id, must_share ? listener : -1);
 	watch(ep, listener);
 	while (!netrate_must_stop(in)) {
 		n = net->epoll_wait(ep, evs, EVENTS, -1);

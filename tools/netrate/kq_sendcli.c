@@ -130,7 +130,7 @@ work(struct instance *in)
 	if (ep < 0)
 		err(1, "epoll_create1 failed");
 	if (must_pin)
-		netrate_pin(in->id);
+		netrate_pin(in->id, -1);
 	establish(in, ep);
 	netrate_gate(in, &n_pending);
 	if (in->id == 0)

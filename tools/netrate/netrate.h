@@ -165,8 +165,12 @@ netrate_count(struct instance *in, unsigned i, unsigned long n)
 /* Holds workers until all of them are here: first asleep, the last moments spinning. */
 void netrate_gate(struct instance *in, atomic_uint *n_pending);
 
-/* Pins the calling worker to CPU number id of those the process may use, modulo their number. */
-void netrate_pin(unsigned id);
+/*
+ * Pins the calling worker to CPU number id of those the process may use, modulo their number, and
+ * asks that `fd`, its own member of a SO_REUSEPORT group, be given what arrives on that CPU
+ * (SO_INCOMING_CPU). fd -1: none.
+ */
+void netrate_pin(unsigned id, int fd);
 
 /* Sum of a count over all instances. */
 unsigned long netrate_sum(const struct netrate *nr, unsigned i);

@@ -237,10 +237,11 @@ netrate_gate(struct instance *in, atomic_uint *n_pending)
 }
 
 void
-netrate_pin(unsigned id)
+netrate_pin(unsigned id, int fd)
 {
 	cpu_set_t all, one;
 	unsigned n;
+	int number;
 
 	if (sched_getaffinity(0, sizeof(all), &all) != 0)
 		err(1, "sched_getaffinity failed");
@@ -252,6 +253,10 @@ netrate_pin(unsigned id)
 		CPU_SET(cpu, &one);
 		if (sched_setaffinity(0, sizeof(one), &one) != 0)
 			err(1, "-B: CPU %zu", cpu);
+		number = (int)cpu;
+		/* A hint: without it connections come from every CPU. */
+		if (fd >= 0)
+			net->setsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &number, sizeof(number));
 		return;
 	}
 }

@@ -47,7 +47,7 @@ work(struct instance *in)
 	int fd = sockets[in->id];
 
 	if (must_pin)
-		netrate_pin(in->id);
+		netrate_pin(in->id, fd);
 	while (!netrate_must_stop(in)) {
 		struct sockaddr_in from;
 		socklen_t from_len = sizeof(from);
