@@ -51,6 +51,29 @@ SCRIPT(net_unreachable_is_told_by_connect)
 	app_so_error_is(s, ENETUNREACH);
 }
 
+/* Case S28 a, 3/13 and 11/0: the attempt goes on, and its end says what was heard */
+SCRIPT(filter_on_the_way_is_told_by_connect)
+{
+	soft_error_while_connecting(s, ICMP4_UNREACH, 13);
+	app_so_error_is(s, EHOSTUNREACH);
+}
+
+SCRIPT(loop_on_the_way_is_told_by_connect)
+{
+	soft_error_while_connecting(s, ICMP4_TIME_EXCEEDED, 0);
+	app_so_error_is(s, EHOSTUNREACH);
+}
+
+/* Case S28 a, 3/2; RFC 1122 4.2.3.9: hard, as port unreachable is */
+SCRIPT(protocol_unreachable_ends_a_connect)
+{
+	syn_sent(s);
+	peer_sends_icmp(s, .type = ICMP4_UNREACH, .code = ICMP4_UNREACH_PROTO, .seq = 0);
+	stack_silent(s);
+	app_so_error_is(s, ENOPROTOOPT);
+	state_is(s, TCP_CLOSED);
+}
+
 /* Case S28 a; RFC 9293 3.9.2.2 MUST-55: source quench is ignored */
 SCRIPT(source_quench_is_ignored)
 {

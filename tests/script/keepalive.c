@@ -1,5 +1,10 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /* Keep-alive (RFC 9293 3.8.4, MUST-24 to MUST-29; case S25). */
+#include <sys/epoll.h>
+
+#include <darter/event.h>
+
+#include "runtime/netisr.h"
 #include "support/script.h"
 
 static void
@@ -77,6 +82,33 @@ SCRIPT(unanswered_probes_end_the_connection)
 	state_is(s, TCP_CLOSED);
 	app_polls(s, POLLIN | POLLOUT | POLLERR | POLLHUP | POLLRDHUP);
 	app_read_fails(s, ETIMEDOUT);
+}
+
+/*
+ * Case S25 d: told to an epoll that asked for EPOLLIN only; a call that sleeps, in
+ * tests/proof/process.c
+ */
+SCRIPT(dead_peer_is_told_to_who_only_wants_to_read)
+{
+	struct epoll_event ev = { .events = EPOLLIN };
+	int ep, n;
+
+	established(s);
+	keepalive_10_1_3(s);
+	assert_true(netisr_take(s->ts.s->netisr[0]));
+	ep = darter_epoll_create1(0);
+	assert_int_equal(darter_epoll_ctl(ep, EPOLL_CTL_ADD, s->c->fd, &ev), 0);
+	assert_int_equal(darter_epoll_wait(ep, &ev, 1, 0), 0);
+	netisr_give(s->ts.s->netisr[0]);
+	advance_ms(s, 14000);
+	wire_dev_clear(s->ts.wire);
+	assert_true(netisr_take(s->ts.s->netisr[0]));
+	n = darter_epoll_wait(ep, &ev, 1, 0);
+	netisr_give(s->ts.s->netisr[0]);
+	assert_int_equal(n, 1);
+	assert_int_equal(ev.events, EPOLLIN | EPOLLERR | EPOLLHUP);
+	app_read_fails(s, ETIMEDOUT);
+	script_close_fd(&s->ts, ep);
 }
 
 /* Case S25 c: the peer has no such connection */

@@ -247,6 +247,9 @@ SCRIPT(syn_from_or_to_an_impossible_address_is_ignored)
 		peer_sends(s, SYN(.src = bad_src[i]));
 		stack_silent(s);
 	}
+	/* ourselves, from the listener's own port */
+	peer_sends(s, SYN(.src = TEST_STACK_IP, .sport = SCRIPT_LISTEN_PORT));
+	stack_silent(s);
 	for (i = 0; i < ARRAY_LEN(bad_dst); i++) {
 		peer_sends(s, SYN(.dst = bad_dst[i]));
 		stack_silent(s);

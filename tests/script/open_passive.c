@@ -113,6 +113,26 @@ SCRIPT(syn_ack_is_repeated_with_backoff)
 	stack_silent_ms(s, 10000);
 }
 
+/* Case S11 g: with the last of synack_retries spent it is given up, silently */
+SCRIPT_ON(syn_ack_is_given_up, .sysctls = { "net.inet.tcp.synack_retries=4" })
+{
+	int i;
+
+	app_listens(s);
+	peer_sends(s, SYN());
+	stack_sends(s, SYNACK());
+	for (i = 0; i < 4; i++)
+		stack_sends(s, SYNACK(.after_ms = 1000 << i));
+	state_is(s, TCP_SYN_RCVD);
+	stack_silent_ms(s, 15900);
+	state_is(s, TCP_SYN_RCVD);
+	stack_silent_ms(s, 200);
+	state_is(s, TCP_CLOSED);
+	/* what comes now meets a listener that knows nothing of it (RFC 9293 3.10.7.2) */
+	peer_sends(s, ACK(1));
+	stack_sends(s, RST(1));
+}
+
 /* Case S07 e: a half-open entry that nobody completes goes away */
 SCRIPT(half_open_connection_is_given_up)
 {
@@ -133,6 +153,10 @@ SCRIPT(repeated_syn_is_answered_with_the_same_syn_ack)
 	peer_sends(s, SYN());
 	stack_sends(s, SYNACK());
 	advance_ms(s, 500);
+	peer_sends(s, SYN());
+	stack_sends(s, SYNACK());
+	/* after a second the timer speaks too, with the same number */
+	stack_sends(s, SYNACK(.after_ms = 500));
 	peer_sends(s, SYN());
 	stack_sends(s, SYNACK());
 	peer_sends(s, ACK(1));
@@ -232,6 +256,44 @@ SCRIPT(data_on_a_syn_is_read_once)
 	peer_sends(s, DATA(65, 75, .ack = 1));
 	app_reads(s, 10);
 	stack_acks(s, 75);
+}
+
+/*
+ * Case S11 d, the other run: the peer takes its 64 bytes for acknowledged and goes on behind them;
+ * only the SYN was (a choice), so it has to send them again
+ */
+SCRIPT(data_on_a_syn_that_was_not_acknowledged_comes_again)
+{
+	app_listens(s);
+	peer_sends(s, SEG(.flags = TH_SYN, .seq = 0, .len = 64));
+	stack_sends(s, SYNACK(.ack = 1));
+	peer_sends(s, ACK(1, .seq = 65));
+	stack_sends_anything(s);
+	app_accepts(s);
+	app_reads_nothing(s);
+	peer_sends(s, DATA(65, 75, .ack = 1));
+	stack_sends(s, ACK(1));
+	peer_sends(s, DATA(1, 65, .ack = 1));
+	stack_sends(s, ACK(75));
+	app_reads(s, 74);
+	app_reads_nothing(s);
+}
+
+/* Case S11 b: SYN-ACKs are never repeated once the peer has answered, whatever is written */
+SCRIPT(lost_first_data_is_repeated_without_a_syn)
+{
+	app_listens(s);
+	peer_sends(s, SYN());
+	stack_sends(s, SYNACK());
+	stack_sends(s, SYNACK(.after_ms = 1000));
+	peer_sends(s, ACK(1));
+	app_accepts(s);
+	app_writes(s, 72);
+	stack_sends(s, DATA(1, 73, .ack = 1));
+	/* RFC 6298 5.7: the SYN-ACK had to be repeated */
+	stack_sends(s, DATA(1, 73, .ack = 1, .after_ms = 3000, .tol_ms = 50));
+	peer_sends(s, ACK(73));
+	stack_silent_ms(s, 5000);
 }
 
 /*

@@ -15,6 +15,9 @@ SCRIPT(crossing_syns_establish_by_syn_ack)
 	state_is(s, TCP_ESTABLISHED);
 	app_polls(s, POLLOUT);
 	app_so_error_is(s, 0);
+	/* the success is told once */
+	app_connect_gives(s, 0);
+	app_connect_gives(s, EISCONN);
 	app_writes(s, 10);
 	stack_sends(s, DATA(1, 11, .ack = 1));
 }
@@ -55,6 +58,28 @@ SCRIPT(crossing_syns_agree_on_options)
 	app_sets_int(s, IPPROTO_TCP, TCP_NODELAY, 1);
 	app_writes(s, 1000);
 	stack_sends(s, DATA(1, 525), DATA(525, 1001));	/* 536 less 12 of timestamps */
+}
+
+/* Case S10 a, b: a listener that is there as well hears nothing of it */
+SCRIPT(crossing_syns_are_no_accept_event)
+{
+	struct conn *active;
+
+	app_listens(s);
+	app_connects(s);
+	active = s->c;
+	stack_sends(s, SYN());
+	peer_sends(s, SYN());
+	stack_sends(s, SYNACK());
+	peer_sends(s, ACK(1, .seq = 1));
+	stack_silent(s);
+	state_is(s, TCP_ESTABLISHED);
+	use_conn(s, 5);
+	app_accept_fails(s, EAGAIN);
+	s->c = active;
+	app_polls(s, POLLOUT);
+	app_connect_gives(s, 0);
+	app_connect_gives(s, EISCONN);
 }
 
 /*

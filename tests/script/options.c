@@ -185,6 +185,11 @@ SCRIPT(lying_data_offset_is_dropped)
 	    SYN(.hlen_bytes = 60, .opts = BYTES(1, 1, 1, 1)));
 	stack_silent(s);
 	counter_is(s, "drop_tcp_hlen", 3);
+	/* 20 bytes of header and nothing behind it */
+	peer_sends(
+	    s, SYN(.hlen_bytes = 60, .mss = SEG_NONE), SYN(.hlen_bytes = 24, .mss = SEG_NONE));
+	stack_silent(s);
+	counter_is(s, "drop_tcp_hlen", 5);
 	peer_sends(s, SYN());
 	stack_sends(s, SYNACK());
 }
@@ -259,12 +264,12 @@ SCRIPT(random_options_do_no_harm)
 
 	established(s);
 	rng_init(&r, 42);
-	for (i = 0; i < 3000; i++) {
+	for (i = 0; i < 100000; i++) {
 		junk.count = 4 * (1 + rng_below(&r, 10));
 		for (k = 0; k < junk.count; k++)
 			junk.b[k] = (uint8_t)rng_below(&r, rng_below(&r, 2) ? 12 : 256);
 		if (i % 3 == 0)
-			peer_sends(s, SYN(.opts = junk, .sport = 10000 + i));
+			peer_sends(s, SYN(.opts = junk, .sport = 10000 + i % 25000));
 		else
 			peer_sends(s, ACK(1, .seq = 1, .opts = junk));
 		wire_dev_clear(s->ts.wire);

@@ -15,7 +15,10 @@ fill_window(struct script *s)
 	}
 }
 
-/* RFC 9293 3.7.4: nothing in flight: at once; else small segments wait for the ACK */
+/*
+ * RFC 9293 3.7.4: nothing in flight: at once; else small segments wait for the ACK, which is one
+ * delayed ACK of the peer's at most (case S19 f)
+ */
 SCRIPT(nagle_holds_the_second_small_write)
 {
 	established(s);

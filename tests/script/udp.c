@@ -68,10 +68,10 @@ SCRIPT(surplus_behind_the_udp_length_is_ignored)
 	app_udp_reads(s, 0);
 }
 
-/* Case S26 g: impossible lengths */
+/* Case S26 g: impossible lengths; 65536 is 0 in the field */
 SCRIPT(lying_udp_length_is_dropped)
 {
-	static const int lens[] = { 7, 1, 41, 65535 };
+	static const int lens[] = { 7, 1, 65536, 41, 65535 };
 	unsigned i;
 
 	app_udp_binds(s, 6000);

@@ -134,6 +134,25 @@ SCRIPT(close_at_a_closed_window_still_delivers)
 	state_is(s, TCP_TIME_WAIT);
 }
 
+/* Case S18 f: SO_LINGER on a non-blocking socket changes nothing of that */
+SCRIPT(lingering_close_at_a_closed_window_still_delivers)
+{
+	established(s);
+	peer_sends(s, ACK(1, .wnd = 0));
+	app_writes(s, 1000);
+	app_sets_linger(s, 5);
+	app_closes(s);
+	stack_probes(s, 1, 180, 1100);
+	peer_sends(s, ACK(1, .wnd = 0));
+	advance_ms(s, 20000);
+	assert_true(stack_sends_anything(s) > 1);
+	peer_sends(s, ACK(1, .wnd = 10000));
+	stack_sends(s, DATA_FIN(1, 1001));
+	peer_sends(s, ACK(1002), FIN(1));
+	stack_sends(s, ACK(2));
+	state_is(s, TCP_TIME_WAIT);
+}
+
 /* The window closes behind what is in flight: probing starts when all of it is acknowledged */
 SCRIPT(window_that_closes_behind_data_is_probed)
 {

@@ -14,6 +14,7 @@
 
 #include <darter/darter.h>
 
+#include "wire/ether.h"
 #include "wire/ip4.h"
 
 #include "support/script.h"
@@ -34,6 +35,7 @@ static struct offset offsets[2];	/* passive, active */
 static uint32_t
 take_isn(struct teststack *ts)
 {
+	struct ether_view eth;
 	struct wire_frame *f;
 	struct ip4_view ip;
 	struct tcp_view v;
@@ -41,7 +43,8 @@ take_isn(struct teststack *ts)
 
 	teststack_run(ts);
 	f = wire_dev_take(ts->wire);
-	if (f == NULL || ip4_parse(f->bytes + 14, f->len - 14, &ip) != WIRE_OK ||
+	if (f == NULL || ether_parse(f->bytes, f->len, &eth) != WIRE_OK ||
+	    ip4_parse(f->bytes + eth.hdr_bytes, f->len - eth.hdr_bytes, &ip) != WIRE_OK ||
 	    tcp_parse(ip.payload, ip.payload_bytes, &v) != WIRE_OK || !(v.flags & TH_SYN))
 		fail_msg("%s", "no SYN came from the stack that measures the ISN");
 	isn = v.seq;

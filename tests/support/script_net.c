@@ -287,6 +287,8 @@ script_check_frame(struct script *s, const struct wire_frame *f)
 		script_fail(
 		    s, "IP header checksum is wrong: %s", script_dump(f, line, sizeof(line)));
 	teststack_mac((uint8_t)(be32_to_cpu(ip.dst) == TEST_THIRD_IP ? 3 : 2), mac);
+	if ((eth.has_vlan ? eth.vlan_tci : 0) != s->opts.vlan)
+		script_fail(s, "VLAN tag is wrong: %s", script_dump(f, line, sizeof(line)));
 	if (be32_to_cpu(ip.src) != TEST_STACK_IP || memcmp(eth.dst.b, mac, sizeof(mac)) != 0)
 		script_fail(
 		    s, "source or next hop is wrong: %s", script_dump(f, line, sizeof(line)));

@@ -177,6 +177,7 @@ teststack_init(struct teststack *ts, const struct teststack_opts *o, unsigned wi
 	ts->wire = wire_dev_reset(wire_no);
 	ts->wire->on_tx = answer_arp;
 	ts->wire->on_tx_arg = ts;
+	ts->wire->vlan = (uint16_t)o->vlan;
 	ts->auto_arp = true;
 	ts->started = (struct time){ o->start_us != 0 ? o->start_us : US_PER_SEC };
 	clock_init_fake(&ts->clock, ts->started);

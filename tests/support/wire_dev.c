@@ -17,6 +17,7 @@
 #include "runtime/netisr.h"
 #include "runtime/pkt.h"
 #include "runtime/stack.h"
+#include "wire/ether.h"
 
 #include "support/cmocka_all.h"
 #include "support/wire_dev.h"
@@ -106,16 +107,23 @@ wire_start(struct dev *d, char *err, size_t err_size)
 	return 0;
 }
 
-/* Copies bytes into a packet of as many segments as they need; NULL when the pool is empty. */
+/*
+ * Copies bytes into a packet of as many segments as they need, cut where the wire says; NULL when
+ * the pool is empty.
+ */
 static struct pkt *
-pkt_from_bytes(struct netisr *n, const uint8_t *bytes, uint32_t len)
+pkt_from_bytes(struct netisr *n, const struct wire_dev *w, const uint8_t *bytes, uint32_t len)
 {
 	struct pkt *head = NULL, **link = &head;
-	uint32_t off = 0;
+	uint32_t off = 0, room, i = 0;
 
 	do {
-		uint16_t part = (uint16_t)min_u32(len - off, PKT_ROOM_BYTES);
+		uint16_t part;
 		struct pkt *p = pkt_alloc(n);
+
+		room = i < 2 && w->cuts[i] != 0 ? w->cuts[i] : PKT_ROOM_BYTES;
+		part = (uint16_t)min_u32(len - off, room);
+		i++;
 
 		if (p == NULL) {
 			if (head != NULL)
@@ -133,6 +141,35 @@ pkt_from_bytes(struct netisr *n, const uint8_t *bytes, uint32_t len)
 	return head;
 }
 
+/* The tag of the other end, on the frame or beside it. */
+static struct pkt *
+pkt_from_frame(struct netisr *n, const struct wire_dev *w, const struct wire_frame *f)
+{
+	uint8_t tagged[WIRE_FRAME_MAX_BYTES + ETHER_VLAN_BYTES];
+	bool has_tag = w->vlan != 0 && f->len >= 2 * ETHER_ADDR_BYTES &&
+	    f->len <= WIRE_FRAME_MAX_BYTES;
+	struct pkt *p;
+
+	if (has_tag && !w->strips_vlan) {
+		memcpy(tagged, f->bytes, 2 * ETHER_ADDR_BYTES);
+		store_be16(tagged + 2 * ETHER_ADDR_BYTES, ETHER_TYPE_VLAN);
+		store_be16(tagged + 2 * ETHER_ADDR_BYTES + 2, w->vlan);
+		memcpy(tagged + 2 * ETHER_ADDR_BYTES + ETHER_VLAN_BYTES,
+		    f->bytes + 2 * ETHER_ADDR_BYTES, f->len - 2 * ETHER_ADDR_BYTES);
+		p = pkt_from_bytes(n, w, tagged, f->len + ETHER_VLAN_BYTES);
+	} else {
+		p = pkt_from_bytes(n, w, f->bytes, f->len);
+	}
+	if (p == NULL)
+		return NULL;
+	p->flags |= w->rx_flags;
+	if (has_tag && w->strips_vlan) {
+		p->flags |= PKT_RX_VLAN;
+		p->vlan_tci = w->vlan;
+	}
+	return p;
+}
+
 static unsigned
 wire_rx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned max)
 {
@@ -141,7 +178,7 @@ wire_rx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned
 
 	while (count < max && w->in[q].first != NULL) {
 		struct wire_frame *f = queue_take(&w->in[q]);
-		struct pkt *p = pkt_from_bytes(n, f->bytes, f->len);
+		struct pkt *p = pkt_from_frame(n, w, f);
 
 		free(f);
 		if (p == NULL) {
@@ -166,6 +203,12 @@ wire_tx(struct dev *d, struct netisr *n, unsigned q, struct pkt **pkts, unsigned
 
 		pkt_copy_out(pkts[i], 0, f->bytes, f->len);
 		f->at = stack_now(d->stack);
+		if (pkts[i]->flags & PKT_TX_TSO) {
+			w->tso.l2_len = pkts[i]->l2_len;
+			w->tso.l3_len = pkts[i]->l3_len;
+			w->tso.l4_len = pkts[i]->l4_len;
+			w->tso.mss = pkts[i]->tso_mss;
+		}
 		pkt_free(n, pkts[i]);
 		if (w->tx_room != UINT32_MAX)
 			w->tx_room--;
@@ -254,6 +297,11 @@ wire_dev_reset(unsigned n)
 	w->queues = 1;
 	w->tx_room = UINT32_MAX;
 	w->link_down = false;
+	w->vlan = 0;
+	w->strips_vlan = false;
+	w->rx_flags = 0;
+	memset(w->cuts, 0, sizeof(w->cuts));
+	memset(&w->tso, 0, sizeof(w->tso));
 	w->on_tx = NULL;
 	w->on_tx_arg = NULL;
 	return w;

@@ -41,6 +41,14 @@ struct wire_dev {
 	struct wire_queue out;		/* sent by the stack */
 	uint32_t tx_room; /* frames that the device still takes; UINT32_MAX: any number */
 	bool link_down;
+	uint16_t vlan;		/* tag that the other end puts on its frames, 0: none */
+	bool strips_vlan;	/* the device takes it off and tells it beside the packet */
+	uint32_t rx_flags;	/* what the device says of each packet (enum pkt_flag) */
+	uint16_t cuts[2];	/* bytes of a packet's first segments, 0: as many as fit */
+	/* what the last large packet that the device is to cut says of itself (struct pkt) */
+	struct {
+		uint16_t l2_len, l3_len, l4_len, mss;
+	} tso;
 	/* Looks at each frame sent; true: it is dealt with and not kept. */
 	bool (*on_tx)(void *arg, const uint8_t *frame, uint32_t len);
 	void *on_tx_arg;
