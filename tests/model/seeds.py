@@ -89,6 +89,36 @@ SEEDS = [
      '		sh->ulp->ops(n, sh, ops);\n'
      '	if (model_seed == SEED_OPS_CLEARED_AFTER)\n'
      '		atomic_exchange_explicit(&sh->ops, 0, memory_order_acq_rel);\n'),
+    # bind reads the counts before its entry can be seen
+    ('BIND_LOOKS_FIRST', 'transport/demux.c',
+     '	entry_link(s, e);\n'
+     '	if (conns_conflict(s, sh, proto, ep, is_drawn)) {\n',
+     '	if (model_seed == SEED_BIND_LOOKS_FIRST &&\n'
+     '	    conns_conflict(s, sh, proto, ep, is_drawn)) {\n'
+     '		free(e);\n'
+     '		return -EADDRINUSE;\n'
+     '	}\n'
+     '	entry_link(s, e);\n'
+     '	if (model_seed != SEED_BIND_LOOKS_FIRST &&\n'
+     '	    conns_conflict(s, sh, proto, ep, is_drawn)) {\n'),
+    # the entry is linked after the read-modify-write of the bit: the counts are read before that
+    # store is seen
+    ('BIT_BEFORE_ENTRY', 'transport/demux.c',
+     '	published_store(head, e);\n'
+     '	/* last,',
+     '	if (model_seed == SEED_BIT_BEFORE_ENTRY)\n'
+     '		map_set(d, e->proto, e->local.port, true);\n'
+     '	published_store(head, e);\n'
+     '	if (model_seed == SEED_BIT_BEFORE_ENTRY)\n'
+     '		return;\n'
+     '	/* last,'),
+    # a claim counts itself with a plain store: the look at the bitmap overtakes it
+    ('CLAIM_IN_STORE_BUFFER', 'transport/port_count.c',
+     '	atomic_fetch_add_explicit(count, 1, memory_order_seq_cst);\n',
+     '	if (model_seed == SEED_CLAIM_IN_STORE_BUFFER)\n'
+     '		add(count, 1);\n'
+     '	else\n'
+     '		atomic_fetch_add_explicit(count, 1, memory_order_seq_cst);\n'),
     # every poster pushes the node
     ('NODE_PUSHED_TWICE', 'runtime/sockhalf.c',
      '	if (atomic_fetch_or_explicit(&sh->ops, ops, memory_order_acq_rel) != 0)\n',

@@ -65,7 +65,7 @@ slab_free(struct slab *s, void *obj)
 }
 
 static int
-attach(struct sockhalf *sh)
+attach_protocol(struct sockhalf *sh)
 {
 	(void)sh;
 	return 0;
@@ -92,7 +92,9 @@ on_ops(struct netisr *n, struct sockhalf *sh, uint32_t ops)
 	on_free(n, sh);
 }
 
-const struct ulp_ops stand_in_ulp = { .attach = attach, .close = close_protocol, .ops = on_ops };
+const struct ulp_ops stand_in_ulp = {
+	.attach = attach_protocol, .close = close_protocol, .ops = on_ops,
+};
 
 /* ---- the model ---- */
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Cancelled threads. A call can be cancelled in its sleep and nowhere else; what it held is given
- * back: pins (a closed descriptor's socket is freed), queue items, the hold of a netisr.
+ * Cancelled threads. A call can be cancelled before it begins and in its sleep; what it held is
+ * given back: pins (a closed descriptor's socket is freed), queue items, the hold of a netisr.
  */
 #include <pthread.h>
 #include <sched.h>
@@ -258,6 +258,52 @@ thread_cancelled_at_any_moment_leaves_nothing(void **state)
 	close_fds();
 }
 
+/* Each round of calls is over at once, whatever it finds. */
+static void *
+never_sleep(void *arg)
+{
+	struct pollfd p = { .fd = pair[1], .events = POLLIN };
+	struct epoll_event ev;
+	char c;
+
+	(void)arg;
+	for (;;) {
+		darter_recv(pair[1], &c, 1, MSG_DONTWAIT);
+		darter_send(pair[1], "x", 1, MSG_DONTWAIT);
+		darter_accept4(lfd, NULL, NULL, 0);
+		darter_epoll_wait(ep, &ev, 1, 0);
+		darter_poll(&p, 1, 0);
+	}
+	return NULL;
+}
+
+static void *
+always_read(void *arg)
+{
+	char c;
+
+	(void)arg;
+	while (darter_recv(pair[1], &c, 1, MSG_PEEK) == 1)
+		;
+	return NULL;
+}
+
+static void
+thread_whose_calls_never_sleep_is_cancelled(void **state)
+{
+	unsigned i;
+
+	(void)state;
+	set_up_fds();
+	set_nonblock(&darter_net, lfd);
+	for (i = 0; i < 20; i++)
+		cancel_after(never_sleep, NULL, i * 100);
+	assert_int_equal(darter_send(pair[0], "y", 1, 0), 1);
+	for (i = 0; i < 20; i++)
+		cancel_after(always_read, NULL, i * 100);
+	close_fds();
+}
+
 /* A call leaves the application's choice alone. */
 static void
 cancel_state_is_the_same_behind_a_call(void **state)
@@ -284,6 +330,7 @@ main(void)
 		cmocka_unit_test(thread_cancelled_while_attached_is_detached),
 		cmocka_unit_test(thread_that_ends_attached_is_detached),
 		cmocka_unit_test(thread_cancelled_at_any_moment_leaves_nothing),
+		cmocka_unit_test(thread_whose_calls_never_sleep_is_cancelled),
 		cmocka_unit_test(cancel_state_is_the_same_behind_a_call),
 	};
 

@@ -1,25 +1,22 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
  * Each limit of the stack: what happens beyond it, which counter or errno says so, and that
- * everything is as before when the pressure is gone. Virtual time.
+ * everything is as before when the pressure is gone. Virtual time. Here are those of memory, of
+ * descriptors and of what strangers send; limits_conn.c has those of connections. What tests/unit
+ * has by itself is not repeated: the queues of neighbours (test_neigh) and datagrams (test_dgramq),
+ * steering and transmit rings (test_steer, test_ether_out), ports (test_port).
  */
-#include <arpa/inet.h>
-#include <errno.h>
-#include <netinet/in.h>
 #include <stdlib.h>
-#include <string.h>
 
-#include <darter/darter.h>
 #include <darter/event.h>
-#include <darter/socket.h>
 
 #include "base/csum.h"
 #include "runtime/pkt.h"
+#include "proof/limits.h"
 #include "sim/flow.h"
 #include "socket/fdtab.h"
-#include "support/cmocka_all.h"
-#include "support/teststack.h"
 #include "transport/tcp/tcp.h"
+#include "transport/tcp/tcp_pcb.h"
 #include "wire/ether.h"
 #include "wire/ip4.h"
 #include "wire/tcp.h"
@@ -137,39 +134,6 @@ connections_outlive_an_exhausted_packet_pool(void **state)
 
 /* ---- descriptors ---- */
 
-static struct sockaddr_in
-here(uint16_t port)
-{
-	return (struct sockaddr_in){ .sin_family = AF_INET, .sin_port = htons(port),
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-}
-
-static int
-listen_on(uint16_t port, int backlog)
-{
-	struct sockaddr_in a = here(port);
-	int fd = darter_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	a.sin_addr.s_addr = htonl(INADDR_ANY);
-	assert_true(fd >= 0);
-	assert_int_equal(darter_bind(fd, (struct sockaddr *)&a, sizeof(a)), 0);
-	assert_int_equal(darter_listen(fd, backlog), 0);
-	return fd;
-}
-
-static int
-connect_here(struct teststack *ts, uint16_t port)
-{
-	struct sockaddr_in a = here(port);
-	int fd = darter_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
-
-	assert_true(fd >= 0);
-	assert_int_equal(darter_connect(fd, (struct sockaddr *)&a, sizeof(a)), -1);
-	assert_int_equal(errno, EINPROGRESS);
-	teststack_run(ts);
-	return fd;
-}
-
 static void
 expect_emfile(int rc)
 {
@@ -247,14 +211,25 @@ swallow(void *arg, const uint8_t *frame, uint32_t len)
 	return true;
 }
 
-/* A segment of foreign host and port number i to port 80. */
 static void
-inject(struct teststack *ts, uint32_t i, uint8_t flags, uint32_t seq, uint32_t ack)
+swallow_all(struct teststack *ts)
+{
+	memset(&flood, 0, sizeof(flood));
+	flood.arp = ts->wire->on_tx;
+	flood.arp_arg = ts->wire->on_tx_arg;
+	ts->wire->on_tx = swallow;
+}
+
+/* A segment of foreign host and port number i to port 80; `data_bytes` (at most 6) zeros. */
+static void
+inject(struct teststack *ts, uint32_t i, uint8_t flags, uint32_t seq, uint32_t ack,
+    uint16_t data_bytes)
 {
 	uint32_t foreign = UINT32_C(0xc6120000) + i / 50000;	/* 198.18.0.0 on */
 	struct ipaddr src = ipaddr_v4_cpu(foreign), dst = ipaddr_v4_cpu(TEST_STACK_IP);
 	struct ip4_view ip = { .src = be32_from_cpu(foreign), .dst = be32_from_cpu(TEST_STACK_IP),
-		.total_bytes = IP4_HDR_BYTES + TCP_HDR_BYTES, .ttl = 64, .proto = IPPROTO_TCP };
+		.total_bytes = (uint16_t)(IP4_HDR_BYTES + TCP_HDR_BYTES + data_bytes), .ttl = 64,
+		.proto = IPPROTO_TCP };
 	struct tcp_view tcp = { .sport = (uint16_t)(10000 + i % 50000), .dport = 80, .seq = seq,
 		.ack = ack, .wnd = 65535, .flags = flags, .hdr_bytes = TCP_HDR_BYTES };
 	uint8_t frame[ETHER_MIN_FRAME_BYTES] = { 0 };
@@ -266,8 +241,8 @@ inject(struct teststack *ts, uint32_t i, uint8_t flags, uint32_t seq, uint32_t a
 	ether_emit(frame, &to, &from, ETHER_TYPE_IP4);
 	ip4_emit(frame + ETHER_HDR_BYTES, &ip);
 	tcp_emit(l4, &tcp);
-	tcp.csum_raw = csum_fold(csum_partial(l4, TCP_HDR_BYTES,
-	    csum_pseudo(&src, &dst, IPPROTO_TCP, TCP_HDR_BYTES)));
+	tcp.csum_raw = csum_fold(csum_partial(l4, TCP_HDR_BYTES + data_bytes,
+	    csum_pseudo(&src, &dst, IPPROTO_TCP, TCP_HDR_BYTES + data_bytes)));
 	tcp_emit(l4, &tcp);
 	wire_dev_inject(ts->wire, 0, frame, sizeof(frame));
 }
@@ -287,7 +262,7 @@ flood_with_syns(struct teststack *ts, uint32_t from, uint32_t to)
 	uint32_t i;
 
 	for (i = from; i < to; i++) {
-		inject(ts, i, TH_SYN, 1000 + i, 0);
+		inject(ts, i, TH_SYN, 1000 + i, 0, 0);
 		if (i % 1000 == 999)
 			teststack_run(ts);
 	}
@@ -304,11 +279,8 @@ hundred_thousand_half_open_connections_are_kept_and_more_push_out_the_oldest(voi
 	int lfd, fd;
 
 	(void)state;
-	memset(&flood, 0, sizeof(flood));
 	teststack_init(&ts, &o, 0);
-	flood.arp = ts.wire->on_tx;
-	flood.arp_arg = ts.wire->on_tx_arg;
-	ts.wire->on_tx = swallow;
+	swallow_all(&ts);
 	lfd = listen_on(80, 65535);
 	flood_with_syns(&ts, 0, 1);	/* the gateway's address is asked for once */
 	flood_with_syns(&ts, 1, HALF_OPEN);
@@ -320,7 +292,7 @@ hundred_thousand_half_open_connections_are_kept_and_more_push_out_the_oldest(voi
 	assert_int_equal(half_open(&ts), max);
 	assert_int_equal(stack_counter(ts.s, CTR_drop_tcp_syn_full), BEYOND);
 	/* who comes last still gets in */
-	inject(&ts, max + BEYOND - 1, TH_ACK, 1000 + max + BEYOND, flood.last_iss + 1);
+	inject(&ts, max + BEYOND - 1, TH_ACK, 1000 + max + BEYOND, flood.last_iss + 1, 0);
 	teststack_run(&ts);
 	fd = darter_accept4(lfd, NULL, NULL, 0);
 	assert_true(fd >= 0);
@@ -337,92 +309,44 @@ hundred_thousand_half_open_connections_are_kept_and_more_push_out_the_oldest(voi
 	teststack_fini(&ts);
 }
 
-/* ---- connections, TIME_WAIT, accept queue, buffers ---- */
+/* ---- intervals out of order ---- */
+
+#define HOLES	70u	/* more than a connection keeps */
 
 static void
-connection_beyond_max_pcbs_is_refused_and_counted(void **state)
+interval_beyond_the_limit_is_refused_and_comes_again(void **state)
 {
-	struct teststack_opts o = { .seed = 5, .sysctls = { "net.inet.tcp.max_pcbs=10" } };
+	struct teststack_opts o = { .seed = 7 };
+	char buf[2 * HOLES];
 	struct teststack ts;
-	int lfd, fd[12], i, err = 0;
-	socklen_t len = sizeof(err);
+	uint32_t i, first = 1001;
+	int lfd, fd;
 
 	(void)state;
 	teststack_init(&ts, &o, 0);
-	lfd = listen_on(80, 100);
-	for (i = 0; i < 5; i++)		/* both ends are on this stack */
-		fd[i] = connect_here(&ts, 80);
-	assert_int_equal(stack_counter(ts.s, CTR_drop_tcp_pcb_limit), 0);
-	fd[5] = connect_here(&ts, 80);
-	assert_int_equal(darter_getsockopt(fd[5], SOL_SOCKET, SO_ERROR, &err, &len), 0);
-	assert_int_equal(err, ENOBUFS);
-	assert_true(stack_counter(ts.s, CTR_drop_tcp_pcb_limit) > 0);
-	for (i = 0; i < 6; i++)
-		darter_close(fd[i]);
-	for (i = 0; i < 5; i++)
-		darter_close(darter_accept4(lfd, NULL, NULL, 0));
-	teststack_advance(&ts, 120 * US_PER_SEC);
-	fd[0] = connect_here(&ts, 80);
-	assert_int_equal(darter_send(fd[0], "x", 1, 0), 1);
-	darter_close(fd[0]);
+	swallow_all(&ts);
+	lfd = listen_on(80, 8);
+	flood_with_syns(&ts, 0, 1);
+	inject(&ts, 0, TH_ACK, first, flood.last_iss + 1, 0);
+	teststack_run(&ts);
+	fd = darter_accept4(lfd, NULL, NULL, SOCK_NONBLOCK);
+	assert_true(fd >= 0);
+	for (i = 0; i < HOLES; i++)
+		inject(&ts, 0, TH_ACK, first + 1 + 2 * i, flood.last_iss + 1, 1);
+	teststack_run(&ts);
+	assert_int_equal(stack_counter(ts.s, CTR_drop_tcp_reass_limit), HOLES - TCP_REASS_MAX);
+	assert_int_equal(darter_recv(fd, buf, sizeof(buf), 0), -1);
+	for (i = 0; i < 2 * HOLES; i++)
+		inject(&ts, 0, TH_ACK, first + i, flood.last_iss + 1, 1);
+	teststack_run(&ts);
+	assert_int_equal(darter_recv(fd, buf, sizeof(buf), 0), 2 * HOLES);
+	inject(&ts, 0, TH_RST, first + 2 * HOLES, 0, 0);
+	teststack_run(&ts);
+	darter_close(fd);
 	darter_close(lfd);
 	teststack_advance(&ts, 120 * US_PER_SEC);
 	teststack_expect_no_leak(&ts);
 	teststack_fini(&ts);
-}
-
-static void
-time_wait_beyond_its_limit_pushes_out_the_oldest(void **state)
-{
-	struct teststack_opts o = { .seed = 6, .sysctls = { "net.inet.tcp.max_timewait=8" } };
-	uint32_t pcbs, half, timewait;
-	struct teststack ts;
-	int lfd, fd, i;
-
-	(void)state;
-	teststack_init(&ts, &o, 0);
-	lfd = listen_on(80, 100);
-	for (i = 0; i < 20; i++) {
-		int child;
-
-		fd = connect_here(&ts, 80);
-		child = darter_accept4(lfd, NULL, NULL, 0);
-		assert_true(child >= 0);
-		darter_close(fd);
-		teststack_run(&ts);
-		darter_close(child);
-		teststack_advance(&ts, 100000);
-	}
-	tcp_counts(ts.s->netisr[0], &pcbs, &half, &timewait);
-	assert_int_equal(timewait, 8);
-	assert_int_equal(stack_counter(ts.s, CTR_tcp_timewait_evicted), 12);
-	darter_close(lfd);
-	teststack_advance(&ts, 120 * US_PER_SEC);
-	assert_int_equal(teststack_tcp_count(&ts), 0);
-	teststack_fini(&ts);
-}
-
-static void
-stacks_beyond_the_limit_are_emfile(void **state)
-{
-	const char *const over[] = { "stack.threads=manual", "stack.packets=256",
-		"stack.netisrs=1", "stack.ring_memory=1m", NULL };
-	struct darter_options o = { .size = sizeof(o), .overrides = over };
-	struct darter_stack *s[80];
-	char err[DARTER_ERR_MAX];
-	unsigned n = 0;
-
-	(void)state;
-	while (n < 80 && (s[n] = darter_open(&o, err, sizeof(err))) != NULL)
-		n++;
-	assert_int_equal(errno, EMFILE);
-	assert_true(n >= 16 && n < 80);
-	darter_stack_close(s[--n]);
-	s[n] = darter_open(&o, err, sizeof(err));
-	assert_non_null(s[n]);
-	do
-		darter_stack_close(s[n]);
-	while (n-- > 0);
 }
 
 int
@@ -434,9 +358,7 @@ main(void)
 		cmocka_unit_test(full_descriptor_table_is_emfile_and_free_again),
 		cmocka_unit_test(
 		    hundred_thousand_half_open_connections_are_kept_and_more_push_out_the_oldest),
-		cmocka_unit_test(connection_beyond_max_pcbs_is_refused_and_counted),
-		cmocka_unit_test(time_wait_beyond_its_limit_pushes_out_the_oldest),
-		cmocka_unit_test(stacks_beyond_the_limit_are_emfile),
+		cmocka_unit_test(interval_beyond_the_limit_is_refused_and_comes_again),
 	};
 
 	return cmocka_run_group_tests_name("proof limits", tests, NULL, NULL);

@@ -351,6 +351,78 @@ peer_of_what_was_not_delivered_in_time_is_reset(void **state)
 	expect_reset(child_closes_its_stack);
 }
 
+/* Connected, then silent as a host that is gone: the parent stops the process. */
+static void
+child_connects_and_hangs(void)
+{
+	child_connects("stack.exit_linger_ms=0");
+	for (;;)
+		pause();
+}
+
+struct sleeper {
+	int fd;
+	int ep;		/* waits for events here instead of receiving */
+	long rc;
+	int err;
+	uint32_t events;
+	pthread_t thread;
+};
+
+static void *
+sleep_in_call(void *arg)
+{
+	struct sleeper *s = arg;
+	struct epoll_event ev = { 0 };
+	char c;
+
+	s->rc = s->ep >= 0 ? darter_epoll_wait(s->ep, &ev, 1, 20000)
+			   : darter_recv(s->fd, &c, 1, 0);
+	s->err = errno;
+	s->events = ev.events;
+	return NULL;
+}
+
+/* Case S25 d: keep-alive finds the peer dead: a recv and an epoll_wait that sleep are woken */
+static void
+dead_peer_wakes_calls_that_sleep(void **state)
+{
+	pid_t pid = fork_child(child_connects_and_hangs);
+	struct darter_stack *s = open_on_cable(1, NULL);
+	int lfd, fd, one = 1, on = 1;
+	struct epoll_event ev = { .events = EPOLLIN };
+	struct sleeper in_recv = { .ep = -1 }, in_epoll = { .ep = 0 };
+
+	(void)state;
+	assert_non_null(s);
+	lfd = listen_there();
+	fd = accept_one(lfd);
+	darter_setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &one, sizeof(one));
+	darter_setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &one, sizeof(one));
+	darter_setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &one, sizeof(one));
+	in_recv.fd = fd;
+	in_epoll.ep = darter_epoll_create1(0);
+	assert_int_equal(darter_epoll_ctl(in_epoll.ep, EPOLL_CTL_ADD, fd, &ev), 0);
+	assert_int_equal(pthread_create(&in_recv.thread, NULL, sleep_in_call, &in_recv), 0);
+	assert_int_equal(pthread_create(&in_epoll.thread, NULL, sleep_in_call, &in_epoll), 0);
+	kill(pid, SIGSTOP);
+	darter_setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
+	pthread_join(in_recv.thread, NULL);
+	pthread_join(in_epoll.thread, NULL);
+	assert_int_equal(in_recv.rc, -1);
+	assert_int_equal(in_recv.err, ETIMEDOUT);
+	assert_int_equal(in_epoll.rc, 1);
+	/* whoever is first takes the error */
+	assert_int_equal(in_epoll.events & ~(uint32_t)EPOLLERR, EPOLLIN | EPOLLHUP);
+	kill(pid, SIGKILL);
+	assert_int_equal(status_of(pid), 128 + SIGKILL);
+	darter_close(in_epoll.ep);
+	darter_close(fd);
+	darter_close(lfd);
+	darter_stack_close(s);
+	cut_cable();
+}
+
 static void
 affinity_is_the_same_before_and_after(void **state)
 {
@@ -398,6 +470,7 @@ calls_in_forked_child(int fd)
 	exit(0);
 }
 
+/* Case S22 g, in a child */
 static void
 forked_child_is_told_enotsup_and_its_close_sends_nothing(void **state)
 {
@@ -461,6 +534,7 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(send_close_and_exit_at_once_still_delivers),
 		cmocka_unit_test(peer_of_what_was_not_delivered_in_time_is_reset),
+		cmocka_unit_test(dead_peer_wakes_calls_that_sleep),
 		cmocka_unit_test(affinity_is_the_same_before_and_after),
 		cmocka_unit_test(forked_child_is_told_enotsup_and_its_close_sends_nothing),
 		cmocka_unit_test(forked_child_puts_nothing_on_the_cable),

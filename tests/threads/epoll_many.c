@@ -2,7 +2,8 @@
 /*
  * Several threads in one epoll: level, edge and one-shot items, partial reads, descriptors that are
  * closed while a duplicate lives. Each case runs on the kernel too, and what it writes down must be
- * equal; what threads do in changing orders is written down as what it comes to (case S03).
+ * equal; what threads do in changing orders is written down as what it comes to (case S03). Each
+ * runs with background threads and once more with some of its threads attached to the netisrs.
  */
 #include "threads/world.h"
 
@@ -19,6 +20,19 @@ static const struct kind {
 } kinds[] = { { "level", 0 }, { "edge", EPOLLET }, { "oneshot", EPOLLONESHOT } };
 
 static unsigned the_seed;
+static struct world *the_world;		/* of darter's turn */
+
+/*
+ * In darter's turn of a run with attached threads, this one runs netisr k if there is one. A thread
+ * that ends is detached.
+ */
+static void
+attach_to(struct net *n, unsigned k)
+{
+	if (n == &darter_net && the_world->attaching == ATTACH_SOME &&
+	    k < world_netisrs(the_world) && !world_attach(the_world, k))
+		wrong("netisr %u has a thread already\n", k);
+}
 
 static int
 ctl(struct net *n, int ep, int op, int fd, uint32_t events, uint32_t data)
@@ -49,7 +63,7 @@ await_bytes(struct net *n, int fd, int bytes)
 
 	while (v < bytes && now_ms() < until) {
 		assert_int_equal(n->ioctl(fd, FIONREAD, &v), 0);
-		usleep(100);
+		world_sleep_us(100);
 	}
 	assert_int_equal(v, bytes);
 }
@@ -118,9 +132,11 @@ static void *
 server(void *arg)
 {
 	struct share *s = arg;
-	uint64_t rng = mix(the_seed + 1000 * (uint64_t)atomic_fetch_add(&s->calls, 1)) << 20;
+	unsigned me = atomic_fetch_add(&s->calls, 1);
+	uint64_t rng = mix(the_seed + 1000 * (uint64_t)me) << 20;
 	struct epoll_event ev[2];
 
+	attach_to(s->net, me);
 	while (!atomic_load(&s->over)) {
 		int n = s->net->epoll_wait(s->ep, ev, 1 + (int)below(&rng, 2), 20), i;
 
@@ -217,6 +233,7 @@ share_all(struct net *n)
 struct crowd {
 	struct net *net;
 	int ep;
+	_Atomic uint32_t calls;
 	_Atomic uint32_t woken;
 	_Atomic bool over;
 };
@@ -227,6 +244,7 @@ stand_in_crowd(void *arg)
 	struct crowd *c = arg;
 	struct epoll_event ev;
 
+	attach_to(c->net, atomic_fetch_add(&c->calls, 1));
 	while (!atomic_load(&c->over)) {
 		if (c->net->epoll_wait(c->ep, &ev, 1, 20) == 1)
 			atomic_fetch_add(&c->woken, 1);
@@ -292,6 +310,7 @@ partial_with(struct net *n, const struct kind *kind)
 	char buf[16];
 
 	say(n, "%s\n", kind->name);
+	attach_to(n, 0);
 	connected_pair(n, fd);
 	ctl(n, ep, EPOLL_CTL_ADD, fd[1], EPOLLIN | kind->flags, 0);
 	n->send(fd[0], "0123456789", 10, 0);
@@ -308,6 +327,7 @@ partial_with(struct net *n, const struct kind *kind)
 	n->close(fd[0]);
 	n->close(fd[1]);
 	n->close(ep);
+	darter_detach();
 }
 
 static void
@@ -333,6 +353,7 @@ wait_once(void *arg)
 {
 	struct one_wait *w = arg;
 
+	attach_to(w->net, 1);
 	w->rc = w->net->epoll_wait(w->ep, &w->ev, 1, SOON_MS);
 	return NULL;
 }
@@ -356,16 +377,17 @@ duplicate_with(struct net *n, const struct kind *kind)
 	char buf[16];
 
 	say(n, "%s\n", kind->name);
+	attach_to(n, 0);
 	connected_pair(n, fd);
 	copy = n->dup(fd[1]);
 	ctl(n, w.ep, EPOLL_CTL_ADD, fd[1], EPOLLIN | kind->flags, 7);
 	assert_int_equal(pthread_create(&t, NULL, wait_once, &w), 0);
-	usleep(2000);
+	world_sleep_us(2000);
 	say_ok(n, "close", n->close(fd[1]));
 	say_item_of(n, "closed number", w.ep, fd[1]);
 	say_item_of(n, "duplicate", w.ep, copy);
 	n->send(fd[0], "x", 1, 0);
-	pthread_join(t, NULL);
+	world_join(t);
 	say_result(n, "woken", w.rc);
 	say_events(n, "by", w.rc == 1 ? w.ev.events : 0);
 	say(n, "of %u\n", w.ev.data.u32);
@@ -379,6 +401,7 @@ duplicate_with(struct net *n, const struct kind *kind)
 	say_wait(n, "last one closed", w.ep, NEVER_MS);
 	n->close(fd[0]);
 	n->close(w.ep);
+	darter_detach();
 }
 
 static void
@@ -418,6 +441,7 @@ answer(void *arg)
 	struct end *e = arg;
 	int i;
 
+	attach_to(e->net, 1);
 	for (i = 0; i < ROUNDS; i++) {
 		if (!exchange(e->net, e->ep, e->fd, false))
 			break;
@@ -433,6 +457,7 @@ rounds(struct net *n)
 	uint64_t rng = mix(first_seed);
 	pthread_t t;
 
+	attach_to(n, 0);
 	connected_pair(n, fd);
 	e.fd = fd[1];
 	ctl(n, e.ep, EPOLL_CTL_ADD, fd[1], EPOLLIN, 0);
@@ -440,31 +465,45 @@ rounds(struct net *n)
 	assert_int_equal(pthread_create(&t, NULL, answer, &e), 0);
 	for (i = 0; i < ROUNDS; i++) {
 		if (below(&rng, 16) == 0)
-			usleep(below(&rng, 300));
+			world_sleep_us(below(&rng, 300));
 		if (!exchange(n, ep, fd[0], true))
 			break;
 	}
 	n->shutdown(fd[0], SHUT_WR);
-	pthread_join(t, NULL);
+	world_join(t);
 	say(n, "rounds %d\n", i);
 	n->close(fd[0]);
 	n->close(fd[1]);
 	n->close(ep);
 	n->close(e.ep);
+	darter_detach();
 }
 
 /* ---- on one netisr and on two ---- */
 
 static void
+on_one(struct world w, enum attaching attaching, void (*fn)(struct net *n))
+{
+	unsigned before = atomic_load(&attaches);
+
+	w.attaching = attaching;
+	the_world = &w;
+	world_open(&w);
+	compare(fn);
+	world_close(&w);
+	the_world = NULL;
+	assert_true((atomic_load(&attaches) != before) == (attaching != ATTACH_NOBODY));
+}
+
+static void
 on_both(void (*fn)(struct net *n))
 {
-	struct world worlds[] = { WORLD_ONE, WORLD_TWO };
+	static const enum attaching ways[] = { ATTACH_NOBODY, ATTACH_SOME };
 	unsigned i;
 
 	for (i = 0; i < 2; i++) {
-		world_open(&worlds[i]);
-		compare(fn);
-		world_close(&worlds[i]);
+		on_one((struct world)WORLD_ONE, ways[i], fn);
+		on_one((struct world)WORLD_TWO, ways[i], fn);
 	}
 	assert_int_equal(atomic_load(&wrongs), 0);
 }

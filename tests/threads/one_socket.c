@@ -8,7 +8,8 @@
  * interleave, each one's bytes arrive complete and in order, and never more than the calls said.
  * The bytes to the readers never repeat, so the pieces that the two got are merged back: they are
  * the stream's beginning, all of it when nobody cut the connection. Errors come from the list that
- * the way of ending allows. The kernel is held to the same.
+ * the way of ending allows. The kernel is held to the same, and so are threads that run the netisrs
+ * themselves: as many as there are netisrs, chosen by the seed, or changing ones.
  */
 #include <sched.h>
 
@@ -20,6 +21,7 @@
 #define CHUNKS_MAX	(STREAM_BYTES + 1)
 #define COOKIE		UINT64_C(0x0123456789abcdef)
 #define HANG_SECONDS	50
+#define ROLES		9u
 
 /* How the socket ends. */
 enum ending {
@@ -56,7 +58,8 @@ struct run {
 
 struct worker {
 	struct run *run;
-	unsigned id;
+	unsigned role;
+	unsigned id;		/* of two that have the same one */
 	pthread_t thread;
 };
 
@@ -67,28 +70,44 @@ static void
 on_alarm(int sig)
 {
 	(void)sig;
-	dprintf(2, "hangs: %s, seed %u, %s\n", the_run.world->name, (unsigned)the_run.seed,
-	    ending_names[the_run.ending]);
+	dprintf(2, "hangs: %s, attaching %d, seed %u, %s\n", the_run.world->name,
+	    (int)the_run.world->attaching, (unsigned)the_run.seed, ending_names[the_run.ending]);
 	_exit(3);
 }
 
-static uint64_t
-start_worker(const struct worker *w, unsigned role)
+/* The netisrs go to threads that sit beside each other, from one that the seed draws on. */
+static void
+attach_for_the_run(const struct worker *w)
 {
+	unsigned first = below(&(uint64_t){ mix(w->run->seed) << 10 }, ROLES);
+	unsigned k = (w->role + ROLES - first) % ROLES;
+
+	if (k < world_netisrs(w->run->world) && !world_attach(w->run->world, k))
+		wrong("netisr %u has a thread already\n", k);
+}
+
+static uint64_t
+start_worker(const struct worker *w)
+{
+	if (w->run->world->attaching == ATTACH_SOME)
+		attach_for_the_run(w);
 	pthread_barrier_wait(&w->run->start);
-	return mix(w->run->seed * 64 + role * 2 + w->id) << 20;
+	return mix(w->run->seed * 64 + w->role) << 20;
 }
 
 /* Shakes the order. */
 static void
-pause_somehow(uint64_t *rng)
+pause_somehow(const struct worker *w, uint64_t *rng)
 {
+	const struct world *world = w->run->world;
 	uint32_t r = below(rng, 16);
 
 	if (r == 0)
-		usleep(below(rng, 300));
+		world_sleep_us(below(rng, 300));
 	else if (r < 4)
 		sched_yield();
+	else if (r == 4 && world->attaching == ATTACH_CHANGING && darter_detach() != 0)
+		world_attach(world, below(rng, world_netisrs(world)));
 }
 
 /* May a call on a, or of the peer, fail so? */
@@ -126,7 +145,7 @@ reader(void *arg)
 	static const int flags[] = { 0, 0, MSG_DONTWAIT, MSG_PEEK | MSG_DONTWAIT };
 	struct worker *w = arg;
 	struct reader_log *log = &w->run->log[w->id];
-	uint64_t rng = start_worker(w, 0);
+	uint64_t rng = start_worker(w);
 	uint8_t buf[PIECE_BYTES];
 
 	for (;;) {
@@ -145,7 +164,7 @@ reader(void *arg)
 			log->n_bytes += (uint32_t)n;
 			log->len[log->n_chunks++] = (uint32_t)n;
 		}
-		pause_somehow(&rng);
+		pause_somehow(w, &rng);
 	}
 }
 
@@ -171,7 +190,7 @@ writer(void *arg)
 {
 	struct worker *w = arg;
 	struct run *r = w->run;
-	uint64_t rng = start_worker(w, 1);
+	uint64_t rng = start_worker(w);
 	uint8_t buf[PIECE_BYTES];
 	uint32_t done = 0;
 
@@ -188,7 +207,7 @@ writer(void *arg)
 			break;
 		if (n > 0)
 			done += (uint32_t)n;
-		pause_somehow(&rng);
+		pause_somehow(w, &rng);
 	}
 	r->sent[w->id] = done;
 	atomic_fetch_add(&r->writers_done, 1);
@@ -228,7 +247,7 @@ duplicator(void *arg)
 {
 	struct worker *w = arg;
 	struct run *r = w->run;
-	uint64_t rng = start_worker(w, 2);
+	uint64_t rng = start_worker(w);
 
 	while (!atomic_load(&r->over)) {
 		int d = r->net->dup(r->a);
@@ -236,9 +255,9 @@ duplicator(void *arg)
 		if (!goes_on(r, false, "dup", d))
 			break;
 		use_duplicate(r, &rng, d);
-		pause_somehow(&rng);
+		pause_somehow(w, &rng);
 		goes_on(r, false, "close of duplicate", r->net->close(d));
-		usleep(50);
+		world_sleep_us(50);
 	}
 	return NULL;
 }
@@ -250,7 +269,7 @@ waiter(void *arg)
 	struct worker *w = arg;
 	struct run *r = w->run;
 	struct epoll_event ev[4], again = { .data.u64 = COOKIE };
-	uint64_t rng = start_worker(w, 3);
+	uint64_t rng = start_worker(w);
 
 	again.events = EPOLLIN | EPOLLOUT | EPOLLRDHUP | r->waiter_flags;
 	while (!atomic_load(&r->over)) {
@@ -266,7 +285,7 @@ waiter(void *arg)
 		if (n > 0 && (r->waiter_flags & EPOLLONESHOT) &&
 		    r->net->epoll_ctl(r->ep, EPOLL_CTL_MOD, r->a, &again) < 0 && errno != ENOENT)
 			goes_on(r, false, "mod", -1);
-		usleep(100 + below(&rng, 200));
+		world_sleep_us(100 + below(&rng, 200));
 	}
 	return NULL;
 }
@@ -276,15 +295,15 @@ ender(void *arg)
 {
 	struct worker *w = arg;
 	struct run *r = w->run;
-	uint64_t rng = start_worker(w, 4);
+	uint64_t rng = start_worker(w);
 	int rc;
 
 	if (r->ending == END_GRACEFUL) {
 		while (atomic_load(&r->writers_done) < 2)
-			usleep(200);
+			world_sleep_us(200);
 		rc = r->net->shutdown(r->a, SHUT_WR);
 	} else {
-		usleep(below(&rng, 8000));
+		world_sleep_us(below(&rng, 8000));
 		rc = r->ending == END_CLOSE ? r->net->close(r->a) :
 		    r->net->shutdown(r->a, SHUT_RDWR);
 	}
@@ -301,7 +320,7 @@ peer_reader(void *arg)
 {
 	struct worker *w = arg;
 	struct run *r = w->run;
-	uint64_t rng = start_worker(w, 5);
+	uint64_t rng = start_worker(w);
 	uint8_t buf[PIECE_BYTES];
 
 	for (;;) {
@@ -319,7 +338,7 @@ peer_reader(void *arg)
 			}
 			r->received[id]++;
 		}
-		pause_somehow(&rng);
+		pause_somehow(w, &rng);
 	}
 }
 
@@ -328,7 +347,7 @@ peer_writer(void *arg)
 {
 	struct worker *w = arg;
 	struct run *r = w->run;
-	uint64_t rng = start_worker(w, 6);
+	uint64_t rng = start_worker(w);
 	uint32_t done = 0;
 
 	while (done < STREAM_BYTES) {
@@ -341,7 +360,7 @@ peer_writer(void *arg)
 		if (!goes_on(r, true, "peer's send", n))
 			return NULL;
 		done += n > 0 ? (uint32_t)n : 0;
-		pause_somehow(&rng);
+		pause_somehow(w, &rng);
 	}
 	if (r->net->shutdown(r->b, SHUT_WR) < 0 &&
 	    (r->ending == END_GRACEFUL || errno != ENOTCONN))
@@ -440,12 +459,11 @@ run_seed(const struct world *world, uint64_t seed)
 	static const struct {
 		void *(*fn)(void *);
 		unsigned id;
-	} roles[] = {
+	} roles[ROLES] = {
 		/* the last two go on until the others have ended */
 		{ reader, 0 }, { reader, 1 }, { writer, 0 }, { writer, 1 }, { ender, 0 },
 		{ peer_reader, 0 }, { peer_writer, 0 }, { duplicator, 0 }, { waiter, 0 },
 	};
-	enum { ROLES = sizeof(roles) / sizeof(roles[0]) };
 	struct worker w[ROLES];
 	struct run *r = &the_run;
 	struct epoll_event ev;
@@ -455,6 +473,7 @@ run_seed(const struct world *world, uint64_t seed)
 	pthread_barrier_init(&r->start, NULL, ROLES);
 	for (i = 0; i < ROLES; i++) {
 		w[i].run = r;
+		w[i].role = i;
 		w[i].id = roles[i].id;
 		assert_int_equal(pthread_create(&w[i].thread, NULL, roles[i].fn, &w[i]), 0);
 	}
@@ -476,7 +495,7 @@ run_seed(const struct world *world, uint64_t seed)
 static void
 run_world(struct world w)
 {
-	unsigned i;
+	unsigned i, before = atomic_load(&attaches);
 
 	signal(SIGALRM, on_alarm);
 	world_open(&w);
@@ -486,6 +505,17 @@ run_world(struct world w)
 	}
 	alarm(0);
 	world_close(&w);
+	if (w.attaching != ATTACH_NOBODY)
+		assert_true(atomic_load(&attaches) - before >= n_seeds);
+}
+
+static void
+run_attached(struct world w)
+{
+	w.attaching = ATTACH_SOME;
+	run_world(w);
+	w.attaching = ATTACH_CHANGING;
+	run_world(w);
 }
 
 static void
@@ -516,6 +546,27 @@ bytes_and_errors_are_in_order_over_a_cable(void **state)
 	run_world((struct world)WORLD_CABLE);
 }
 
+static void
+attached_threads_keep_the_order_on_one_netisr(void **state)
+{
+	(void)state;
+	run_attached((struct world)WORLD_ONE);
+}
+
+static void
+attached_threads_keep_the_order_on_two_netisrs(void **state)
+{
+	(void)state;
+	run_attached((struct world)WORLD_TWO);
+}
+
+static void
+attached_threads_keep_the_order_over_a_cable(void **state)
+{
+	(void)state;
+	run_attached((struct world)WORLD_CABLE);
+}
+
 int
 main(int argc, char **argv)
 {
@@ -524,6 +575,9 @@ main(int argc, char **argv)
 		cmocka_unit_test(bytes_and_errors_are_in_order_on_one_netisr),
 		cmocka_unit_test(bytes_and_errors_are_in_order_on_two_netisrs),
 		cmocka_unit_test(bytes_and_errors_are_in_order_over_a_cable),
+		cmocka_unit_test(attached_threads_keep_the_order_on_one_netisr),
+		cmocka_unit_test(attached_threads_keep_the_order_on_two_netisrs),
+		cmocka_unit_test(attached_threads_keep_the_order_over_a_cable),
 	};
 	unsigned i;
 

@@ -2,8 +2,8 @@
 /*
  * Where the cases with many threads run: the kernel, which shows that the oracle is right, one
  * stack with one netisr or with two, and two stacks with two netisrs each and a memory cable
- * between them. cmocka's assertions are for the main thread only; a worker counts what is wrong
- * with wrong().
+ * between them. In each of darter's, threads may attach to netisrs while others do not. cmocka's
+ * assertions are for the main thread only; a worker counts what is wrong with wrong().
  */
 #ifndef TEST_THREADS_WORLD_H
 #define TEST_THREADS_WORLD_H
@@ -17,11 +17,19 @@
 
 #include "unit/both_nets.h"
 
+/* Who runs the netisrs. */
+enum attaching {
+	ATTACH_NOBODY,	/* background threads and borrowers */
+	ATTACH_SOME,	/* a thread each, all the time */
+	ATTACH_CHANGING	/* threads attach and detach as they go */
+};
+
 struct world {
 	const char *name;
 	struct net *net;
 	const char *netisrs;	/* NULL: the kernel */
 	bool is_cable;
+	enum attaching attaching;
 	struct darter_stack *stack[2];
 };
 
@@ -110,12 +118,18 @@ world_pair(const struct world *w, int fd[2])
 }
 
 static inline uint64_t
-now_ms(void)
+now_us(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000 + (uint64_t)ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000 + (uint64_t)ts.tv_nsec / 1000;
+}
+
+static inline uint64_t
+now_ms(void)
+{
+	return now_us() / 1000;
 }
 
 /* ---- seeds ---- */
@@ -163,6 +177,64 @@ wrong(const char *fmt, ...)
 	vfprintf(stderr, fmt, ap);
 	va_end(ap);
 	atomic_fetch_add(&wrongs, 1);
+}
+
+/* ---- attached threads ---- */
+
+static _Atomic unsigned attaches;
+
+/* Over all stacks of the world. */
+static inline unsigned
+world_netisrs(const struct world *w)
+{
+	unsigned i, n = 0;
+
+	for (i = 0; i < 2; i++)
+		n += w->stack[i] == NULL ? 0 : darter_netisr_count(w->stack[i]);
+	return n;
+}
+
+/* Attaches the calling thread to the world's netisr `k`; false when another thread has it. */
+static inline bool
+world_attach(const struct world *w, unsigned k)
+{
+	unsigned each = darter_netisr_count(w->stack[0]);
+	int rc = darter_attach(w->stack[k / each], k % each);
+
+	if (rc != 0 && rc != -EBUSY)
+		wrong("attach to %u: %s\n", k, strerrorname_np(-rc));
+	if (rc == 0)
+		atomic_fetch_add(&attaches, 1);
+	return rc == 0;
+}
+
+static int
+is_time_over(void *until_us)
+{
+	return now_us() >= *(uint64_t *)until_us;
+}
+
+/* An attached thread runs its netisr meanwhile: nobody else would. */
+static inline void
+world_sleep_us(unsigned us)
+{
+	uint64_t until_us = now_us() + us;
+
+	if (darter_run(is_time_over, &until_us) == -EINVAL)
+		usleep(us);
+}
+
+static int
+has_ended(void *thread)
+{
+	return pthread_tryjoin_np(*(pthread_t *)thread, NULL) == 0;
+}
+
+static inline void
+world_join(pthread_t t)
+{
+	if (darter_run(has_ended, &t) == -EINVAL)
+		pthread_join(t, NULL);
 }
 
 #endif
