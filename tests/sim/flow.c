@@ -78,7 +78,7 @@ void
 flow_start(struct sim *m, struct flow *f, const struct flow_plan *plan, uint16_t port)
 {
 	struct sockaddr_in b = make_addr(SIM_B_IP, port);
-	int rc;
+	int rc, on = 1;
 
 	memset(f, 0, sizeof(*f));
 	f->plan = *plan;
@@ -90,6 +90,8 @@ flow_start(struct sim *m, struct flow *f, const struct flow_plan *plan, uint16_t
 	f->lfd = darter_socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK, 0);
 	assert_true(f->lfd >= 0);
 	set_options(plan, f->lfd);
+	/* as servers do: the flow before may have left connections on this port */
+	darter_setsockopt(f->lfd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));
 	assert_int_equal(darter_bind(f->lfd, (const struct sockaddr *)&b, sizeof(b)), 0);
 	assert_int_equal(darter_listen(f->lfd, 8), 0);
 	sim_leave(m, 1);

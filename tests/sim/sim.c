@@ -46,6 +46,8 @@ hash_frame(
 	len = pkt_copy_out(frame, 0, in.bytes, FRAME_MAX);
 	m->hash = siphash(&key, &in, offsetof(__typeof__(in), bytes) + len);
 	m->frames++;
+	if (m->on_frame != NULL)
+		m->on_frame(m->on_frame_arg, frame);
 	return m->is_cut ? FAULT_DROP : FAULT_AS_CONFIGURED;
 }
 
@@ -71,7 +73,9 @@ make_stack(struct sim *m, const struct sim_opts *o, unsigned side)
 	cfg->n_ports = 1;
 	port = &cfg->ports[0];
 	snprintf(port->name, sizeof(port->name), "cable");
-	snprintf(port->device, sizeof(port->device), "pair:sim,queues=%u,csum=off", cfg->netisrs);
+	port->queues = o->queues != 0 ? o->queues : cfg->netisrs;
+	snprintf(port->device, sizeof(port->device), "pair:sim,queues=%u,csum=off%s%s",
+	    port->queues, o->cable != NULL ? "," : "", o->cable != NULL ? o->cable : "");
 	snprintf(port->fault, sizeof(port->fault), "%s%sseed=%" PRIu64 ",dir=tx",
 	    o->fault != NULL ? o->fault : "", o->fault != NULL && o->fault[0] != '\0' ? "," : "",
 	    2 * o->seed + side + 1);
@@ -79,7 +83,6 @@ make_stack(struct sim *m, const struct sim_opts *o, unsigned side)
 	port->addrs[0].prefix_bits = 24;
 	port->n_addrs = 1;
 	port->mtu = o->mtu != 0 ? o->mtu : 1500;
-	port->queues = cfg->netisrs;
 	memcpy(port->mac, "\x02\x09\x00\x00\x00", 5);
 	port->mac[5] = (uint8_t)(side + 1);
 	port->has_mac = true;
@@ -88,6 +91,9 @@ make_stack(struct sim *m, const struct sim_opts *o, unsigned side)
 		if (config_override(cfg, text, err, sizeof(err)) != 0)
 			fail_msg("%s: %s", o->sysctls[i], err);
 	}
+	for (i = 0; i < SIM_SYSCTLS && o->overrides[i] != NULL; i++)
+		if (config_override(cfg, o->overrides[i], err, sizeof(err)) != 0)
+			fail_msg("%s: %s", o->overrides[i], err);
 	s = teststack_build(cfg, &m->clock);
 	free(cfg);
 	assert_int_equal(fault_set_rule(dev_find(s, "cable"), hash_frame, m), 0);
@@ -235,14 +241,26 @@ sim_expect_empty(struct sim *m)
 }
 
 void
+sim_enter_at(struct sim *m, unsigned side, unsigned netisr)
+{
+	assert_true(netisr_take(m->s[side]->netisr[netisr]));
+	darter_stack_use(m->s[side]);
+}
+
+void
+sim_leave_at(struct sim *m, unsigned side, unsigned netisr)
+{
+	netisr_give(m->s[side]->netisr[netisr]);
+}
+
+void
 sim_enter(struct sim *m, unsigned side)
 {
-	assert_true(netisr_take(m->s[side]->netisr[0]));
-	darter_stack_use(m->s[side]);
+	sim_enter_at(m, side, 0);
 }
 
 void
 sim_leave(struct sim *m, unsigned side)
 {
-	netisr_give(m->s[side]->netisr[0]);
+	sim_leave_at(m, side, 0);
 }

@@ -24,11 +24,17 @@ struct sim_opts {
 	const char *fault; /* of both ends (link/dev_fault.h), without seed; "" or NULL: none */
 	unsigned mtu;		/* 0: 1500 */
 	unsigned netisrs;	/* 0: 1, of each stack */
+	unsigned queues;	/* of each end of the cable; 0: one a netisr */
+	const char *cable;	/* further options of both ends (dev_pair.c), or NULL */
 	uint32_t packets;	/* 0: 2048 */
 	uint64_t ring_memory_bytes[2];	/* 0: 64 MiB */
 	uint64_t rcv_budget_bytes;	/* 0: the default */
 	const char *sysctls[SIM_SYSCTLS];
+	const char *overrides[SIM_SYSCTLS];	/* other keys: "stack.rss_entries=64" */
 };
+
+/* Looks at each frame that either stack gives to the cable; data at the link header. */
+typedef void sim_frame_fn(void *arg, const struct pkt *frame);
 
 struct sim {
 	struct clock clock;
@@ -38,6 +44,8 @@ struct sim {
 	uint64_t hash;		/* over every frame given to the cable, with its moment */
 	uint64_t frames;
 	bool is_cut;		/* every frame is lost */
+	sim_frame_fn *on_frame;	/* NULL: none */
+	void *on_frame_arg;
 	uint32_t packets_idle[2];
 	uint64_t chunks_idle[2];
 };
@@ -77,8 +85,13 @@ uint64_t sim_counter(struct sim *m, unsigned side, enum counter c);
  */
 void sim_expect_empty(struct sim *m);
 
-/* Calls on stack `side` are made between these. */
+/*
+ * Calls on stack `side` are made between these, by a thread that holds its netisr 0, or the one
+ * named.
+ */
 void sim_enter(struct sim *m, unsigned side);
 void sim_leave(struct sim *m, unsigned side);
+void sim_enter_at(struct sim *m, unsigned side, unsigned netisr);
+void sim_leave_at(struct sim *m, unsigned side, unsigned netisr);
 
 #endif

@@ -67,7 +67,46 @@ own_lane_has_children_then_they_come_first_and_in_order(void **state)
 }
 
 static void
-own_lane_is_empty_then_the_others_are_taken_in_turn(void **state)
+own_lane_is_empty_then_the_longest_other_is_taken_from(void **state)
+{
+	struct acceptq *q = acceptq_new(4, 10);
+
+	(void)state;
+	acceptq_put(q, 1, child(1));
+	acceptq_put(q, 2, child(2));
+	acceptq_put(q, 2, child(3));
+	acceptq_put(q, 2, child(4));
+	acceptq_put(q, 3, child(5));
+	acceptq_put(q, 3, child(6));
+	assert_ptr_equal(acceptq_get(q, 0), child(2));
+	/* two each: in turn, from where it was last taken */
+	assert_ptr_equal(acceptq_get(q, 0), child(5));
+	assert_ptr_equal(acceptq_get(q, 0), child(3));
+	assert_ptr_equal(acceptq_get(q, 3), child(6));
+	assert_ptr_equal(acceptq_get(q, 3), child(1));
+	assert_ptr_equal(acceptq_get(q, 3), child(4));
+	assert_null(acceptq_get(q, 3));
+	acceptq_free(q);
+}
+
+static void
+end_of_a_listener_then_each_netisr_empties_its_own_lane(void **state)
+{
+	struct acceptq *q = acceptq_new(2, 10);
+
+	(void)state;
+	acceptq_put(q, 0, child(1));
+	acceptq_put(q, 1, child(2));
+	assert_ptr_equal(acceptq_get_own(q, 1), child(2));
+	assert_null(acceptq_get_own(q, 1));
+	assert_int_equal(acceptq_count(q), 1);
+	assert_ptr_equal(acceptq_get_own(q, 0), child(1));
+	assert_int_equal(acceptq_count(q), 0);
+	acceptq_free(q);
+}
+
+static void
+own_lane_is_empty_then_lanes_of_one_length_are_taken_in_turn(void **state)
 {
 	struct acceptq *q = acceptq_new(4, 10);
 
@@ -171,7 +210,9 @@ main(void)
 		cmocka_unit_test(backlog_of_n_then_n_plus_one_are_queued),
 		cmocka_unit_test(backlog_zero_then_one_is_queued),
 		cmocka_unit_test(own_lane_has_children_then_they_come_first_and_in_order),
-		cmocka_unit_test(own_lane_is_empty_then_the_others_are_taken_in_turn),
+		cmocka_unit_test(own_lane_is_empty_then_the_longest_other_is_taken_from),
+		cmocka_unit_test(end_of_a_listener_then_each_netisr_empties_its_own_lane),
+		cmocka_unit_test(own_lane_is_empty_then_lanes_of_one_length_are_taken_in_turn),
 		cmocka_unit_test(backlog_lowered_then_new_children_are_refused_and_old_ones_kept),
 		cmocka_unit_test(backlog_raised_past_the_lane_then_the_lane_bounds_it),
 		cmocka_unit_test(backlog_too_large_then_it_is_clamped),

@@ -101,6 +101,71 @@ repeated_args_and_addr_add_up_within_a_file(void **state)
 }
 
 static void
+key_of_the_hash_is_a_name_or_hex(void **state)
+{
+	char text[200] = "stack.rss_key=";
+	unsigned i;
+
+	(void)state;
+	assert_int_equal(cfg.rss_key_bytes, TOEPLITZ_KEY_MIN_BYTES);
+	assert_memory_equal(cfg.rss_key, toeplitz_key_symmetric, TOEPLITZ_KEY_MIN_BYTES);
+	assert_int_equal(config_override(&cfg, "stack.rss_key=microsoft", err, sizeof(err)), 0);
+	assert_memory_equal(cfg.rss_key, toeplitz_key_microsoft, TOEPLITZ_KEY_MIN_BYTES);
+	for (i = 0; i < TOEPLITZ_KEY_MAX_BYTES; i++)
+		snprintf(text + strlen(text), 4, "%s%02X", i == 0 ? "" : ":", 0xa0 + i);
+	assert_int_equal(config_override(&cfg, text, err, sizeof(err)), 0);
+	assert_int_equal(cfg.rss_key_bytes, TOEPLITZ_KEY_MAX_BYTES);
+	for (i = 0; i < TOEPLITZ_KEY_MAX_BYTES; i++)
+		assert_int_equal(cfg.rss_key[i], 0xa0 + i);
+}
+
+/* count bytes of key, then `tail`. */
+static void
+assert_key_refused(unsigned count, const char *tail)
+{
+	struct config before = cfg;
+	char text[200] = "stack.rss_key=";
+
+	while (count-- > 0)
+		strcat(text, "5a");
+	strcat(text, tail);
+	if (config_override(&cfg, text, err, sizeof(err)) != -EINVAL)
+		fail_msg("%s was accepted", text);
+	assert_non_null(strstr(err, "40 to 52 bytes"));
+	assert_memory_equal(cfg.rss_key, before.rss_key, sizeof(cfg.rss_key));
+}
+
+static void
+key_of_another_length_or_not_hex_is_refused(void **state)
+{
+	(void)state;
+	assert_key_refused(0, "");
+	assert_key_refused(0, "symmetrical");
+	assert_key_refused(39, "");
+	assert_key_refused(53, "");
+	assert_key_refused(40, "5");
+	assert_key_refused(40, ":");
+	assert_key_refused(39, "5g");
+}
+
+static void
+table_of_the_hash_is_a_power_of_two(void **state)
+{
+	static const char *const bad[] = { "0", "32", "96", "1024", "x" };
+	char text[64];
+
+	(void)state;
+	assert_int_equal(cfg.rss_entries, 128);
+	assert_int_equal(config_override(&cfg, "stack.rss_entries=512", err, sizeof(err)), 0);
+	for (unsigned i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+		snprintf(text, sizeof(text), "stack.rss_entries=%s", bad[i]);
+		assert_int_equal(config_override(&cfg, text, err, sizeof(err)), -EINVAL);
+		assert_non_null(strstr(err, "64, 128, 256 or 512"));
+	}
+	assert_int_equal(cfg.rss_entries, 512);
+}
+
+static void
 ipv6_route_survives_the_colons(void **state)
 {
 	(void)state;
@@ -230,6 +295,9 @@ main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup(every_section_of_a_file_is_stored, fresh),
 		cmocka_unit_test_setup(repeated_args_and_addr_add_up_within_a_file, fresh),
+		cmocka_unit_test_setup(key_of_the_hash_is_a_name_or_hex, fresh),
+		cmocka_unit_test_setup(key_of_another_length_or_not_hex_is_refused, fresh),
+		cmocka_unit_test_setup(table_of_the_hash_is_a_power_of_two, fresh),
 		cmocka_unit_test_setup(ipv6_route_survives_the_colons, fresh),
 		cmocka_unit_test_setup(unknown_key_is_refused_with_line_and_known_keys, fresh),
 		cmocka_unit_test_setup(

@@ -56,6 +56,22 @@ single_delay_is_a_range_of_one(void **state)
 	assert_int_equal(f.delay_max_us, 500);
 }
 
+/* "badhash=0" differs from nothing at all: the device claims to hash, and is right. */
+static void
+badhash_is_a_claim_and_a_share(void **state)
+{
+	struct fault_spec f;
+	char err[128];
+
+	(void)state;
+	assert_int_equal(fault_parse("none", &f, err, sizeof(err)), 0);
+	assert_false(f.claims_hash);
+	assert_int_equal(fault_parse("badhash=0", &f, err, sizeof(err)), 0);
+	assert_true(f.claims_hash && f.badhash == 0.0);
+	assert_int_equal(fault_parse("badhash=0.5", &f, err, sizeof(err)), 0);
+	assert_true(f.claims_hash && f.badhash == 0.5);
+}
+
 static void
 nonsense_is_refused_and_named(void **state)
 {
@@ -63,7 +79,7 @@ nonsense_is_refused_and_named(void **state)
 		"drop=1.5", "drop=-1", "drop=x", "drop", "drop=", "drip=0.1", "drop_nth=-1",
 		    "delay_us=20-10",
 		"delay_us=5-", "dir=up", "seed=0x", "queue_pkts=0", "fifo=2", "drop=0.1,,dup=0.1",
-		"drop=nan", "delay_us=99999999999",
+		"drop=nan", "badhash=2", "delay_us=99999999999",
 	};
 	struct fault_spec f;
 
@@ -84,6 +100,7 @@ main(void)
 		cmocka_unit_test(all_keys_are_read),
 		cmocka_unit_test(none_is_no_fault_in_both_directions),
 		cmocka_unit_test(single_delay_is_a_range_of_one),
+		cmocka_unit_test(badhash_is_a_claim_and_a_share),
 		cmocka_unit_test(nonsense_is_refused_and_named),
 	};
 

@@ -293,6 +293,52 @@ a_noted_signal_ends_the_wait_with_eintr(void **state)
 	stack_free(s);
 }
 
+/* Takes as long as if the thread had lost its CPU. */
+static void
+handle_slowly(struct netisr *n, struct msg_node *m)
+{
+	(void)m;
+	clock_advance_us(n->stack->clock, 5000);
+}
+
+static void
+a_borrower_that_held_for_long_leaves_the_work_to_the_keeper_for_a_while(void **state)
+{
+	static const struct layer slow = { .message = { [MSG_LISTENER] = handle_slowly } };
+	static const struct layer *const layers[] = { &slow, NULL };
+	struct msg_node m = { .kind = MSG_LISTENER };
+	struct darter_stack *s;
+	struct config cfg;
+	struct clock clock;
+	struct netisr *n;
+	int r;
+
+	(void)state;
+	clock_init_fake(&clock, (struct time){ 1000 });
+	config_init(&cfg);
+	cfg.packets = 256;
+	s = stack_new(&cfg, layers, &clock, NULL, &r, err, sizeof(err));
+	assert_non_null(s);
+	n = s->netisr[0];
+	n->keeper_nice = 19;	/* there is no keeper: this thread does its work */
+	netisr_send(n, &m);
+	assert_int_equal(stack_counter(s, CTR_borrows), 1);
+	assert_int_equal(stack_counter(s, CTR_holds_over_1ms), 1);
+	assert_int_equal(stack_counter(s, CTR_msgs), 1);
+	clock_advance_us(&clock, 8 * 5000 - 1);
+	netisr_send(n, &m);
+	assert_int_equal(stack_counter(s, CTR_borrows), 1);
+	assert_int_equal(stack_counter(s, CTR_msgs), 1);
+	assert_true(netisr_take(n));
+	netisr_round(n);
+	netisr_give(n);
+	assert_int_equal(stack_counter(s, CTR_msgs), 2);
+	netisr_send(n, &m);
+	assert_int_equal(stack_counter(s, CTR_borrows), 2);
+	assert_int_equal(stack_counter(s, CTR_msgs), 3);
+	stack_free(s);
+}
+
 struct thing {
 	struct retired retired;
 	bool *is_freed;
@@ -389,6 +435,8 @@ main(void)
 		cmocka_unit_test(advancing_a_fake_clock_ends_the_wait_of_an_hour),
 		cmocka_unit_test(a_blocking_wait_while_holding_is_refused),
 		cmocka_unit_test(a_noted_signal_ends_the_wait_with_eintr),
+		cmocka_unit_test(
+		    a_borrower_that_held_for_long_leaves_the_work_to_the_keeper_for_a_while),
 		cmocka_unit_test(what_is_retired_lives_until_the_holders_round_has_ended),
 		cmocka_unit_test(what_is_retired_while_nobody_holds_is_freed_at_once),
 		cmocka_unit_test(a_seeded_stack_repeats_its_secrets_and_an_unseeded_one_does_not),

@@ -192,6 +192,34 @@ tcp_info_state(struct net *n)
 	n->close(fd[1]);
 }
 
+static void
+say_if_cpu(struct net *n, const char *what, int fd)
+{
+	socklen_t len = sizeof(int);
+	int cpu = -2;
+
+	assert_int_equal(n->getsockopt(fd, SOL_SOCKET, SO_INCOMING_CPU, &cpu, &len), 0);
+	say(n, "%s: a CPU %d\n", what, cpu >= 0 && cpu < (int)sysconf(_SC_NPROCESSORS_CONF));
+}
+
+/* What was set, until there is a connection: then where it is. */
+static void
+incoming_cpu(struct net *n)
+{
+	int fd = n->socket(AF_INET, SOCK_STREAM, 0), pair[2];
+
+	say_if_cpu(n, "fresh", fd);
+	TRY(n, fd, SOL_SOCKET, SO_INCOMING_CPU, 3, 0, -1);
+	n->close(fd);
+	connected_pair(n, pair);
+	n->send(pair[0], "x", 1, 0);
+	await(n, pair[1], POLLIN);
+	say_if_cpu(n, "connected", pair[0]);
+	say_if_cpu(n, "accepted", pair[1]);
+	n->close(pair[0]);
+	n->close(pair[1]);
+}
+
 #define BOTH(test, fn) \
 	static void \
 	test(void **state) \
@@ -206,6 +234,7 @@ BOTH(read_only_and_unknown_options_are_refused, what_it_is)
 BOTH(structs_and_odd_lengths_are_the_kernels, structs)
 BOTH(accepted_sockets_inherit_options, inherited)
 BOTH(tcp_info_tells_the_state, tcp_info_state)
+BOTH(incoming_cpu_is_what_was_set_and_then_where_it_is, incoming_cpu)
 
 int
 main(void)
@@ -217,6 +246,7 @@ main(void)
 		cmocka_unit_test(structs_and_odd_lengths_are_the_kernels),
 		cmocka_unit_test(accepted_sockets_inherit_options),
 		cmocka_unit_test(tcp_info_tells_the_state),
+		cmocka_unit_test(incoming_cpu_is_what_was_set_and_then_where_it_is),
 	};
 
 	return cmocka_run_group_tests(tests, open_stack, close_stack);

@@ -121,8 +121,12 @@ static const struct row rows[] = {
 	  TCP_DROP_ACK, CTR_drop_tcp_paws, 0, true, -1, TCP_PAWS_IDLE_S - 1 },
 	{ "older timestamp, 24 days idle (5.5)", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, true, -1,
 	    TCP_PAWS_IDLE_S },
-	{ "timestamp missing (3.2)", EST, TCPF_TS, TH_ACK, 0, 10, 0, TCP_DROP, CTR_drop_tcp_paws, 0,
-	    false, 0, 0 },
+	/* where we differ from 3.2; case S15 a-c */
+	{ "timestamp missing", EST, TCPF_TS, TH_ACK, 0, 10, 0, OK, 0, false, 0, 0 },
+	{ "timestamp missing, keepalive probe", EST, TCPF_TS, TH_ACK, -1, 0, 0,
+	  TCP_DROP_ACK, CTR_drop_tcp_dup, 0, false, 0, 0 },
+	{ "timestamp missing, last ACK of the handshake", TCP_SYN_RCVD, TCPF_TS, TH_ACK, 0, 0, 1,
+	  OK, 0, false, 0, 0 },
 	{ "timestamp not agreed", EST, 0, TH_ACK, 0, 10, 0, OK, 0, true, -1, 0 },
 	/* RFC 9293 3.6.1 */
 	{ "data after close", TCP_FIN_WAIT_2, TCPF_CLOSED, TH_ACK, 0, 10, 0,

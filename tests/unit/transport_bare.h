@@ -14,7 +14,8 @@
 #include "runtime/stack.h"
 
 static inline struct darter_stack *
-bare_stack(unsigned netisrs, struct clock *clock, const struct layer *const *layers)
+bare_stack_seeded(unsigned netisrs, struct clock *clock, const struct layer *const *layers,
+    uint64_t seed)
 {
 	struct darter_stack *s;
 	struct config cfg;
@@ -27,12 +28,18 @@ bare_stack(unsigned netisrs, struct clock *clock, const struct layer *const *lay
 	cfg.memory = CONFIG_MEMORY_HEAP;
 	cfg.packets = 256;
 	cfg.ring_memory_bytes = 16u << 20;
-	cfg.seed = 42;
+	cfg.seed = seed;
 	clock_init_fake(clock, (struct time){ 1000000 });
 	s = stack_new(&cfg, layers, clock, NULL, &rc, err, sizeof(err));
 	if (s == NULL)
 		fail_msg("stack_new: %d %s", rc, err);
 	return s;
+}
+
+static inline struct darter_stack *
+bare_stack(unsigned netisrs, struct clock *clock, const struct layer *const *layers)
+{
+	return bare_stack_seeded(netisrs, clock, layers, 42);
 }
 
 static inline struct sockhalf *
