@@ -23,7 +23,8 @@
 struct fd_entry *_Atomic fdtab_pages[FDTAB_MAX / FDTAB_PAGE];
 _Atomic int fdtab_first_fd;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+/* held for a few loads and stores: waiting on the CPU is cheaper than a sleep and a wake-up */
+static pthread_mutex_t lock = PTHREAD_ADAPTIVE_MUTEX_INITIALIZER_NP;
 static uint64_t leaf[FDTAB_MAX / 64];			/* bit: index taken */
 static uint64_t middle[FDTAB_MAX / 64 / 64];		/* bit: word of leaf[] full */
 static uint64_t top[TOP_WORDS];				/* bit: word of middle[] full */
@@ -155,8 +156,12 @@ fdtab_reserve(int min_fd)
 	return fd;
 }
 
+/*
+ * The index is the caller's: others leave a taken one that is not open alone, so a new object needs
+ * no lock. One that has descriptors already does, for its count of them.
+ */
 static void
-install_locked(int fd, struct fd_object *o, uint32_t generation, bool is_cloexec)
+install(int fd, struct fd_object *o, uint32_t generation, bool is_cloexec)
 {
 	struct fd_entry *e = fdtab_entry(fd);
 
@@ -169,9 +174,7 @@ install_locked(int fd, struct fd_object *o, uint32_t generation, bool is_cloexec
 void
 fdtab_install(int fd, struct fd_object *o, uint32_t generation, bool is_cloexec)
 {
-	pthread_mutex_lock(&lock);
-	install_locked(fd, o, generation, is_cloexec);
-	pthread_mutex_unlock(&lock);
+	install(fd, o, generation, is_cloexec);
 }
 
 void
@@ -196,7 +199,7 @@ clear_locked(struct fd_entry *e, struct fd_removed *ret_removed)
 static bool
 is_open(const struct fd_entry *e)
 {
-	return e != NULL && atomic_load_explicit(&e->object, memory_order_relaxed) != 0;
+	return e != NULL && atomic_load_explicit(&e->object, memory_order_acquire) != 0;
 }
 
 int
@@ -227,7 +230,7 @@ fdtab_dup(int fd, int min_fd, bool is_cloexec)
 	if (is_open(e)) {
 		to = reserve_locked(min_fd);
 		if (to >= 0)
-			install_locked(to,
+			install(to,
 			    fdtab_object(atomic_load_explicit(&e->object, memory_order_relaxed)),
 			    atomic_load_explicit(&e->generation, memory_order_relaxed), is_cloexec);
 	}
@@ -252,7 +255,7 @@ dup_to_locked(struct fd_entry *from, int to, bool is_cloexec, struct fd_removed 
 		return -EBUSY;	/* another thread is about to open it, as Linux's dup2 */
 	else
 		mark(i);
-	install_locked(to, fdtab_object(atomic_load_explicit(&from->object, memory_order_relaxed)),
+	install(to, fdtab_object(atomic_load_explicit(&from->object, memory_order_relaxed)),
 	    atomic_load_explicit(&from->generation, memory_order_relaxed), is_cloexec);
 	return to;
 }

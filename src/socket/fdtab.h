@@ -26,7 +26,7 @@ enum fd_kind {
 
 /* What an object brings along; struct sock and struct evq embed one. */
 struct fd_object {
-	uint32_t refs;			/* entries; table's mutex */
+	uint32_t refs;			/* entries; table's mutex, but for the first */
 	enum fd_kind kind;
 };
 

@@ -49,17 +49,6 @@ pool_alloc(struct darter_stack *s)
 	return so;
 }
 
-static struct sock *
-pool_get(struct darter_stack *s)
-{
-	struct sock *so;
-
-	pthread_mutex_lock(&s->sock->lock);
-	so = pool_alloc(s);
-	pthread_mutex_unlock(&s->sock->lock);
-	return so;
-}
-
 static void
 pool_put(struct sock_stack *ss, struct sock *so)
 {
@@ -89,6 +78,21 @@ cache_get(struct netisr *n)
 		sn->free = so->next_free;
 		sn->n_free--;
 	}
+	return so;
+}
+
+static struct sock *
+pool_get(struct darter_stack *s)
+{
+	struct netisr *n = netisr_current();
+	struct sock *so;
+
+	/* an attached thread has what its netisr has laid by */
+	if (n != NULL && n->stack == s)
+		return cache_get(n);
+	pthread_mutex_lock(&s->sock->lock);
+	so = pool_alloc(s);
+	pthread_mutex_unlock(&s->sock->lock);
 	return so;
 }
 
@@ -522,10 +526,15 @@ static int
 stack_init(struct darter_stack *s, char *err, size_t err_size)
 {
 	struct sock_stack *ss = calloc(1, sizeof(*ss));
+	pthread_mutexattr_t attr;
 	int rc = -ENOMEM;
 
 	if (ss != NULL) {
-		pthread_mutex_init(&ss->lock, NULL);
+		/* as the table of descriptors: held too shortly to sleep for */
+		pthread_mutexattr_init(&attr);
+		pthread_mutexattr_settype(&attr, PTHREAD_MUTEX_ADAPTIVE_NP);
+		pthread_mutex_init(&ss->lock, &attr);
+		pthread_mutexattr_destroy(&attr);
 		rc = slab_init(&ss->pool, sizeof(struct sock), CACHELINE_BYTES, FDTAB_MAX);
 	}
 	if (rc == 0) {
