@@ -7,12 +7,15 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <time.h>
 
 #include <darter/socket.h>
 
 #include "sim/flow.h"
 #include "support/cmocka_all.h"
+
+static unsigned n_crossings = 1000;	/* or the argument */
 
 static double
 real_seconds(void)
@@ -133,7 +136,7 @@ crossing_connects_establish_over_a_lossy_link(void **state)
 	unsigned seed;
 
 	(void)state;
-	for (seed = 1; seed <= 1000; seed++) {
+	for (seed = 1; seed <= n_crossings; seed++) {
 		struct sim m;
 		int a, b;
 
@@ -220,7 +223,7 @@ dead_link_is_reported_by_both_ends(void **state)
 }
 
 int
-main(void)
+main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(hour_of_tcp_takes_seconds),
@@ -229,5 +232,7 @@ main(void)
 		cmocka_unit_test(dead_link_is_reported_by_both_ends),
 	};
 
+	if (argc > 1)
+		n_crossings = (unsigned)atoi(argv[1]);
 	return cmocka_run_group_tests_name("sim long_time", tests, NULL, NULL);
 }
