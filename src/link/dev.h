@@ -79,6 +79,7 @@ struct dev {
 	bool has_ether;			/* frames carry an Ethernet header */
 	/* DEV_CAP_RSS is not to be believed (rss_check.h); set once, by any holder */
 	_Atomic bool hash_is_wrong;
+	_Atomic bool hash_is_told;	/* … and the log has a line about it */
 	struct capture *_Atomic capture;	/* NULL: none; published (capture.h) */
 	void *priv;
 };

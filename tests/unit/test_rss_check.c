@@ -39,7 +39,7 @@ teardown(void **state)
 
 /* A datagram as the device hands it over, its hash right but for `wrong`; seen by netisr id. */
 static void
-see(unsigned id, const struct ip4_view *ip, uint32_t wrong)
+see_held_by(bool is_borrower, unsigned id, const struct ip4_view *ip, uint32_t wrong)
 {
 	uint8_t frame[RIG_FRAME_MAX];
 	size_t len = rig_udp(frame, ip, 1000, 53);
@@ -53,8 +53,15 @@ see(unsigned id, const struct ip4_view *ip, uint32_t wrong)
 	(void)steer_hash(rig.s, p.data, p.len, &p.rss_hash);
 	p.rss_hash ^= wrong;
 	assert_true(netisr_take(rig.s->netisr[id]));
+	rig.s->netisr[id]->is_borrowed = is_borrower;
 	rss_check_some(rig.s->netisr[id], rig.d, &p, ETHER_TYPE_IP4);
 	netisr_give(rig.s->netisr[id]);
+}
+
+static void
+see(unsigned id, const struct ip4_view *ip, uint32_t wrong)
+{
+	see_held_by(false, id, ip, wrong);
 }
 
 static void
@@ -85,6 +92,21 @@ first_wrong_hash_is_counted_logged_and_the_last_one_used(void **state)
 	assert_int_equal(rig_count(&rig, CTR_rss_hash_wrong), 1);
 	assert_int_equal(n_lines, 1);
 	assert_non_null(strstr(last_line, "port p0: the device's hash"));
+}
+
+/* The sink is the application's: a borrower would run it while it holds a netisr. */
+static void
+borrower_leaves_the_line_to_the_next_holder(void **state)
+{
+	(void)state;
+	see_held_by(true, 0, &(struct ip4_view){ 0 }, 1);
+	see_held_by(true, 0, &(struct ip4_view){ 0 }, 1);
+	assert_false(dev_hashes(rig.d));
+	assert_int_equal(rig_count(&rig, CTR_rss_hash_wrong), 1);
+	assert_int_equal(n_lines, 0);
+	see(1, &(struct ip4_view){ 0 }, 0);
+	see(0, &(struct ip4_view){ 0 }, 0);
+	assert_int_equal(n_lines, 1);
 }
 
 static void
@@ -131,6 +153,7 @@ main(void)
 #define RSS_TEST(f) cmocka_unit_test_setup_teardown(f, setup, teardown)
 		RSS_TEST(right_hashes_are_believed),
 		RSS_TEST(first_wrong_hash_is_counted_logged_and_the_last_one_used),
+		RSS_TEST(borrower_leaves_the_line_to_the_next_holder),
 		RSS_TEST(each_netisr_looks_at_its_own_first_ones),
 		RSS_TEST(device_that_goes_wrong_later_is_found_by_a_sample),
 		RSS_TEST(hash_of_a_fragment_says_nothing),
