@@ -174,6 +174,7 @@ tcp_xmit(struct netisr *n, struct tcp_pcb *p, struct seq seq, uint32_t len, uint
 	struct tcp_opts opts;
 	struct ip_out o;
 	struct pkt *pkt;
+	uint32_t mss;
 	int rc;
 
 	if (!tcp_refresh_route(n, p))
@@ -185,9 +186,10 @@ tcp_xmit(struct netisr *n, struct tcp_pcb *p, struct seq seq, uint32_t len, uint
 	v.flags = flags | push_flag(p, seq, len);
 	if (flags & TH_ACK)
 		v.wnd = tcp_rcv_window(p, is_dup_ack);
-	if (len > tcp_eff_mss(p)) {
+	mss = len != 0 ? tcp_eff_mss(p) : 0;
+	if (len > mss) {
 		pkt->flags |= PKT_TX_TSO;
-		pkt->tso_mss = (uint16_t)tcp_eff_mss(p);
+		pkt->tso_mss = (uint16_t)mss;
 		NETISR_COUNT(n, CTR_tcp_tso_sent);
 	}
 	ip_fields(p->sh, &o);
