@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
 /*
- * Waiting. wait_until is the only place where a call of an application sleeps; what it does
- * meanwhile depends on who calls: an attached thread runs its netisr and naps in it; any other
- * thread borrows a free netisr for a bounded time, spins shortly while somebody on another CPU is
- * at work for it, and then sleeps on the word.
+ * Waiting. wait_until is the only place where a call of an application sleeps, but for msgrate.c,
+ * which measures the sleep itself. What it does meanwhile depends on who calls: an attached thread
+ * runs its netisr and naps in it; any other thread borrows a free netisr for a bounded time, spins
+ * shortly while somebody on another CPU is at work for it, and then sleeps on the word.
  *
  * A thread that must also watch descriptors sleeps in poll instead of the futex. It hangs its
  * `napper` on the word (one slot; a second such thread on the same word polls every millisecond)

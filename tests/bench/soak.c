@@ -15,6 +15,7 @@
 #include <errno.h>
 #include <netinet/in.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -50,7 +51,7 @@ struct worker {
 static struct darter_stack *stacks[2];
 static uint64_t wanted;
 static _Atomic uint64_t begun, connected, accepted;
-static _Atomic unsigned n_listening;
+static sem_t is_listening;	/* posted by each server */
 static _Atomic bool must_stop;
 
 static void
@@ -163,7 +164,7 @@ run_server(struct worker *w)
 	int listeners[N_PORTS], ep = darter_epoll_create1(0), n;
 
 	make_listeners(ep, listeners);
-	atomic_fetch_add(&n_listening, 1);
+	sem_post(&is_listening);
 	while (!atomic_load(&must_stop)) {
 		n = darter_epoll_wait(ep, evs, EVENTS, 100);
 		for (int i = 0; i < n; i++) {
@@ -338,11 +339,12 @@ left_over(void)
 static void
 start_workers(struct worker *workers, unsigned netisrs)
 {
+	sem_init(&is_listening, 0, 0);
 	for (unsigned i = 0; i < 2 * netisrs; i++) {
 		workers[i] = (struct worker){ .side = i < netisrs ? SERVER : CLIENT,
 			.netisr = i % netisrs };
-		while (i >= netisrs && atomic_load(&n_listening) < netisrs)
-			usleep(1000);
+		for (unsigned k = 0; i == netisrs && k < netisrs; k++)
+			sem_wait(&is_listening);
 		if (pthread_create(&workers[i].thread, NULL, thread_main, &workers[i]) != 0)
 			fatal("thread");
 	}
