@@ -17,9 +17,9 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <sys/epoll.h>
-#include <sys/socket.h>
 #include <sys/types.h>
+
+#include "calls.h"
 
 #define BENCH_PORT		9000	/* first of BENCH_PORTS listeners */
 #define BENCH_PORTS		16	/* so that local ports are never scarce */
@@ -62,28 +62,10 @@ struct bench_case {
 	bool is_quick;		/* part of --quick */
 };
 
-/* ---- the sockets of a worker: darter's or the kernel's (bench_net.c) ---- */
+/* ---- the sockets of a worker: darter's or the kernel's (tools/calls.h) ---- */
 
-struct bench_net {
-	const char *name;
-	int (*socket)(int domain, int type, int protocol);
-	int (*bind)(int fd, const struct sockaddr *addr, socklen_t len);
-	int (*listen)(int fd, int backlog);
-	int (*accept4)(int fd, struct sockaddr *addr, socklen_t *len, int flags);
-	int (*connect)(int fd, const struct sockaddr *addr, socklen_t len);
-	ssize_t (*send)(int fd, const void *buf, size_t len, int flags);
-	ssize_t (*recv)(int fd, void *buf, size_t len, int flags);
-	int (*getsockopt)(int fd, int level, int name, void *val, socklen_t *len);
-	int (*setsockopt)(int fd, int level, int name, const void *val, socklen_t len);
-	int (*close)(int fd);
-	int (*epoll_create1)(int flags);
-	int (*epoll_ctl)(int ep, int op, int fd, struct epoll_event *ev);
-	int (*epoll_wait)(int ep, struct epoll_event *evs, int max, int timeout_ms);
-};
-
-extern const struct bench_net bench_net_darter;
-extern const struct bench_net bench_net_kernel;
-extern const struct bench_net bench_net_kernel_spin;	/* recv and epoll_wait never sleep */
+/* The kernel's, whose recv and epoll_wait never sleep (bench_spin.c). The main thread's. */
+const struct net_calls *bench_net_spinning(void);
 
 /* ---- control (bench_ctl.c) ---- */
 
@@ -212,7 +194,7 @@ struct bench_worker {
 	int ctl_fd;
 	int cpu;		/* -1: any */
 	const int *cpus;	/* both, for threads */
-	const struct bench_net *net;
+	const struct net_calls *net;
 	struct bench_shared *shared;
 	const char *const *overrides;	/* darter only: -o key=value, NULL-terminated */
 	uint32_t server_ip;		/* host order */
@@ -271,19 +253,19 @@ void bench_worker_fail(const struct bench_worker *w, const char *why);
 
 /* Listeners and an epoll over them, made once. */
 struct bench_server {
-	const struct bench_net *net;
+	const struct net_calls *net;
 	int ep;
 	int listener[BENCH_PORTS];
 	int udp;
 	uint8_t *buf;
 };
 
-int bench_server_init(struct bench_server *s, const struct bench_net *net, char *why);
+int bench_server_init(struct bench_server *s, const struct net_calls *net, char *why);
 void bench_server_slice(struct bench_server *s, const struct bench_cmd *cmd,
     struct bench_shared *shared, struct bench_reply *ret);
 
 /* Until the server answers, at most 10 s; for a link to come up. 0 or -1 with why. */
-int bench_client_hello(const struct bench_net *net, uint32_t server_ip, char *why);
+int bench_client_hello(const struct net_calls *net, uint32_t server_ip, char *why);
 void bench_client_slice(const struct bench_worker *w, const struct bench_cmd *cmd,
     struct bench_reply *ret);
 

@@ -69,7 +69,7 @@ next_server(struct churner *t)
 static void
 connect_once(struct churner *t)
 {
-	const struct bench_net *net = t->c->w->net;
+	const struct net_calls *net = t->c->w->net;
 	struct sockaddr_in a = next_server(t);
 	int fd = net->socket(AF_INET, SOCK_STREAM, 0);
 
@@ -99,7 +99,7 @@ static void
 slot_start(struct slots *s, unsigned i)
 {
 	struct churner *t = s->t;
-	const struct bench_net *net = t->c->w->net;
+	const struct net_calls *net = t->c->w->net;
 	struct sockaddr_in a = next_server(t);
 	struct epoll_event ev = { .events = EPOLLOUT, .data.u32 = i };
 
@@ -160,7 +160,7 @@ run_slots(struct slots *s)
 static void
 churn_nonblocking(struct churner *t)
 {
-	const struct bench_net *net = t->c->w->net;
+	const struct net_calls *net = t->c->w->net;
 	struct slots s = { .t = t, .ep = net->epoll_create1(0) };
 	unsigned i, n = t->c->cmd->c.inflight;
 
@@ -297,7 +297,7 @@ bench_churn_slice(const struct bench_worker *w, const struct bench_cmd *cmd,
 		bench_note_failure(ret, "memory for threads");
 		return;
 	}
-	if (w->net == &bench_net_darter)
+	if (w->net == &net_darter)
 		c.stack = darter_stack_current();
 	pthread_barrier_init(&c.start, NULL, n + 1);
 	if (start_threads(&c, threads, n) == n) {

@@ -25,7 +25,7 @@
 #define HELLO_NS	UINT64_C(10000000000)
 
 struct running {
-	const struct bench_net *net;
+	const struct net_calls *net;
 	const struct bench_cmd *cmd;
 	struct bench_reply *reply;
 	uint32_t server_ip;
@@ -443,7 +443,7 @@ run_udp(struct running *r)
 
 /* The last connections' ends go through while both sides still run. */
 static void
-settle(const struct bench_net *net)
+settle(const struct net_calls *net)
 {
 	struct epoll_event ev;
 	int ep = net->epoll_create1(0);
@@ -496,7 +496,7 @@ bench_client_slice(const struct bench_worker *w, const struct bench_cmd *cmd,
     struct bench_reply *ret)
 {
 	struct running r = { .net = w->net, .cmd = cmd, .reply = ret, .server_ip = w->server_ip };
-	bool is_darter = w->net == &bench_net_darter;
+	bool is_darter = w->net == &net_darter;
 
 	if (is_darter && bench_knobs_set(cmd->knobs, ret->why) < 0) {
 		ret->failed = 1;
@@ -515,7 +515,7 @@ bench_client_slice(const struct bench_worker *w, const struct bench_cmd *cmd,
 }
 
 int
-bench_client_hello(const struct bench_net *net, uint32_t server_ip, char *why)
+bench_client_hello(const struct net_calls *net, uint32_t server_ip, char *why)
 {
 	struct bench_cmd cmd = { .c = { .kind = BENCH_CRR } };
 	uint64_t end = bench_now_ns() + HELLO_NS;

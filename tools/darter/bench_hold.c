@@ -54,7 +54,7 @@ struct connector {
 static struct sockaddr_in
 addr_of(const struct bench_worker *w, enum bench_dest dest)
 {
-	uint32_t host = w->net == &bench_net_darter ? 2 + dest : 0;
+	uint32_t host = w->net == &net_darter ? 2 + dest : 0;
 
 	return (struct sockaddr_in){ .sin_family = AF_INET,
 	    .sin_port = htons((uint16_t)(BENCH_PORT + dest)),
@@ -237,7 +237,7 @@ prepare(const struct bench_worker *w, struct bench_reply *ret)
 	if (hold.is_ready)
 		return true;
 	bench_pin(w->cpus[0]);
-	if (w->net == &bench_net_darter) {
+	if (w->net == &net_darter) {
 		hold.first = BENCH_LOCAL_FIRST;
 		hold.count = BENCH_LOCAL_PORTS;
 	} else if (!start_kernel(w, ret)) {
@@ -263,7 +263,7 @@ prepare(const struct bench_worker *w, struct bench_reply *ret)
 static void
 connect_once(struct connector *k, struct bench_portset *set)
 {
-	const struct bench_net *net = k->w->net;
+	const struct net_calls *net = k->w->net;
 	struct sockaddr_in a = addr_of(k->w, k->dest);
 	uint64_t start_ns = bench_now_ns(), start;
 	int fd = open_socket(k->w), rc;
@@ -368,7 +368,7 @@ fill(struct connector *k)
 	uint32_t target = (uint32_t)((uint64_t)hold.count * part / TENTHOUSAND);
 	unsigned i;
 
-	if (k->w->net != &bench_net_darter)
+	if (k->w->net != &net_darter)
 		fill_kernel(k, target);
 	else if (k->dest == BENCH_DEST_OWN)
 		fill_own(k, part);
@@ -409,13 +409,13 @@ measure(struct connector *k)
 
 	k->took = took[0];
 	helper.took = took[1];
-	if (k->w->net == &bench_net_darter)
+	if (k->w->net == &net_darter)
 		bench_counters_begin(&k->reply);
 	if (k->cmd->n_threads > 1)
 		run_both(k, &helper);
 	else
 		run_connector(k);
-	if (k->w->net == &bench_net_darter)
+	if (k->w->net == &net_darter)
 		bench_counters_end(&k->reply);
 	n = k->reply.ops - helper.reply.ops;
 	bench_times_of(took[0], n < TIMED_MAX ? n : TIMED_MAX, &k->reply.times);
@@ -428,7 +428,7 @@ bench_ports_slice(const struct bench_worker *w, const struct bench_cmd *cmd,
 	struct connector k = { .w = w, .cmd = cmd, .dest = cmd->dest };
 
 	if (prepare(w, &k.reply)) {
-		if (w->net == &bench_net_darter)
+		if (w->net == &net_darter)
 			k.stack = darter_stack_current();
 		if (cmd->is_fill)
 			fill(&k);

@@ -114,7 +114,7 @@ bench_raw_slice(const struct bench_worker *w, const struct bench_cmd *cmd, struc
 {
 	unsigned ms = cmd->slice_ms + (w->role == BENCH_SERVER ? RECEIVER_MORE_MS : 0);
 
-	if (w->net == &bench_net_darter)
+	if (w->net == &net_darter)
 		darter_raw(w, ms, ret);
 	else
 		kernel_raw(w, ms, ret);

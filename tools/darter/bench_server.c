@@ -59,7 +59,7 @@ add_to_epoll(struct bench_server *s, int fd, uint64_t data)
 }
 
 static int
-open_bound(const struct bench_net *net, int type, uint16_t port)
+open_bound(const struct net_calls *net, int type, uint16_t port)
 {
 	struct sockaddr_in a = { .sin_family = AF_INET, .sin_port = htons(port) };
 	int fd = net->socket(AF_INET, type | SOCK_NONBLOCK, 0);
@@ -75,7 +75,7 @@ open_bound(const struct bench_net *net, int type, uint16_t port)
 }
 
 int
-bench_server_init(struct bench_server *s, const struct bench_net *net, char *why)
+bench_server_init(struct bench_server *s, const struct net_calls *net, char *why)
 {
 	unsigned i;
 
@@ -102,7 +102,7 @@ bench_server_init(struct bench_server *s, const struct bench_net *net, char *why
 static void
 echo_until_eof(struct serving *v, int fd)
 {
-	const struct bench_net *net = v->s->net;
+	const struct net_calls *net = v->s->net;
 	uint32_t got = 0;
 	ssize_t n;
 
@@ -129,7 +129,7 @@ echo_until_eof(struct serving *v, int fd)
 static void
 serve(struct serving *v, int fd, bool is_new)
 {
-	const struct bench_net *net = v->s->net;
+	const struct net_calls *net = v->s->net;
 	ssize_t n;
 
 	while ((n = net->recv(fd, v->s->buf, 16, MSG_DONTWAIT)) > 0) {
@@ -153,7 +153,7 @@ serve(struct serving *v, int fd, bool is_new)
 static void
 accept_some(struct serving *v, int listener)
 {
-	const struct bench_net *net = v->s->net;
+	const struct net_calls *net = v->s->net;
 	struct timeval wait = { .tv_sec = ECHO_WAIT_S };
 	int one = 1, fd;
 	unsigned i;

@@ -221,14 +221,14 @@ make_workers(struct bench_variant *v, const struct bench_setup *su, const struct
 	for (i = 0; i < BENCH_ROLES; i++) {
 		w[i] = (struct bench_worker){ .role = i, .profile = su->profile[i],
 		    .ctl_fd = ctl[i], .cpu = su->is_unpinned ? -1 : o->cpu[i], .cpus = o->cpu,
-		    .net = &bench_net_darter, .shared = v->shared, .overrides = ov[i].list,
+		    .net = &net_darter, .shared = v->shared, .overrides = ov[i].list,
 		    .has_peer = v->has_server,
 		    .server_ip = (is_kernel(su->link) ? NET_KERNEL : NET_DARTER) + 1 };
 		/* It would only share the CPU of the thread that polls for it. */
 		if (su->profile[i] == BENCH_PROFILE_PINNED)
 			w[i].cpu = o->cpu[BENCH_ROLES - 1 - i];
 		if (is_kernel(su->link))
-			w[i].net = o->kernel_spins ? &bench_net_kernel_spin : &bench_net_kernel;
+			w[i].net = o->kernel_spins ? bench_net_spinning() : &net_kernel;
 		else
 			make_overrides(&ov[i], su, i, o);
 	}

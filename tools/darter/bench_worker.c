@@ -63,7 +63,7 @@ serve_slice(const struct bench_worker *w, struct bench_server *server, const str
     struct bench_reply *reply)
 {
 	struct darter_msg_rate one = { .count = 1, .batch = 1 };
-	bool is_darter = w->net == &bench_net_darter;
+	bool is_darter = w->net == &net_darter;
 
 	if (cmd->c.kind == BENCH_RAW) {
 		bench_raw_slice(w, cmd, reply);
@@ -115,7 +115,7 @@ bench_worker_run(const struct bench_worker *w)
 		is_good = false;
 		snprintf(ready.why, sizeof(ready.why), "CPU %d: %s", w->cpu, strerror(-rc));
 	}
-	if (is_good && w->net == &bench_net_darter)
+	if (is_good && w->net == &net_darter)
 		is_good = open_stack(w, &stack, ready.why);
 	if (is_good && w->role == BENCH_SERVER)
 		is_good = bench_server_init(&server, w->net, ready.why) == 0;

@@ -14,6 +14,8 @@
 
 #include "netrate.h"
 
+const struct net_calls *net;
+
 enum { OPT_CONF = 256, OPT_JSON, OPT_HELP };
 
 static void

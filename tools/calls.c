@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: BSD-2-Clause */
-/*
- * The two tables of socket calls. Linux' prototypes take unions where addresses are expected, hence
- * a line of code for each such call.
- */
+/* The two tables of socket calls. */
 #include <sys/ioctl.h>
 #include <sys/sendfile.h>
 #include <unistd.h>
@@ -10,41 +7,7 @@
 #include <darter/event.h>
 #include <darter/socket.h>
 
-#include "netrate.h"
-
-const struct net_calls *net;
-
-static int
-kernel_bind(int fd, const struct sockaddr *addr, socklen_t len)
-{
-	return bind(fd, addr, len);
-}
-
-static int
-kernel_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags)
-{
-	return accept4(fd, addr, len, flags);
-}
-
-static int
-kernel_connect(int fd, const struct sockaddr *addr, socklen_t len)
-{
-	return connect(fd, addr, len);
-}
-
-static ssize_t
-kernel_sendto(int fd, const void *buf, size_t len, int flags, const struct sockaddr *to,
-    socklen_t to_len)
-{
-	return sendto(fd, buf, len, flags, to, to_len);
-}
-
-static ssize_t
-kernel_recvfrom(int fd, void *buf, size_t len, int flags, struct sockaddr *from,
-    socklen_t *from_len)
-{
-	return recvfrom(fd, buf, len, flags, from, from_len);
-}
+#include "calls.h"
 
 static int
 kernel_set_nonblock(int fd, bool is_on)
@@ -65,17 +28,18 @@ set_nonblock(int fd, bool is_on)
 const struct net_calls net_kernel = {
 	.name = "kernel",
 	.socket = socket,
-	.bind = kernel_bind,
+	.bind = bind,
 	.listen = listen,
-	.accept4 = kernel_accept4,
-	.connect = kernel_connect,
+	.accept4 = accept4,
+	.connect = connect,
 	.send = send,
-	.sendto = kernel_sendto,
+	.sendto = sendto,
 	.recv = recv,
-	.recvfrom = kernel_recvfrom,
+	.recvfrom = recvfrom,
 	.sendfile = sendfile,
 	.shutdown = shutdown,
 	.close = close,
+	.getsockopt = getsockopt,
 	.setsockopt = setsockopt,
 	.set_nonblock = kernel_set_nonblock,
 	.epoll_create1 = epoll_create1,
@@ -97,6 +61,7 @@ const struct net_calls net_darter = {
 	.sendfile = darter_sendfile,
 	.shutdown = darter_shutdown,
 	.close = darter_close,
+	.getsockopt = darter_getsockopt,
 	.setsockopt = darter_setsockopt,
 	.set_nonblock = set_nonblock,
 	.epoll_create1 = darter_epoll_create1,
